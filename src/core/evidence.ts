@@ -1,0 +1,121 @@
+// What was seen, before anyone thinks about it. Everything a status may depend on is in `Evidence`, and nothing else is.
+import type { Problem, Reading } from "./problem.ts";
+import type { ProcessIdentity, ProcessTable } from "./process.ts";
+
+export type Activity = "working" | "waiting" | "idle" | "unclear";
+export type Outcome = "completed" | "failed" | "interrupted" | "cut-off";
+
+/** What an agent wants from a person, in its own words. */
+export interface Waiting {
+  kind: "permission" | "question" | "plan" | "trust" | "login" | "limit" | "other";
+  text: string | null;
+  tool: string | null;
+  options: string[];
+}
+
+export interface Background {
+  shells: number;
+  subagents: number;
+}
+
+/** How far the last turn got, by the agent's own record. */
+export type Turn =
+  | { state: "none" }
+  /** `doubt`: why an open turn may be waiting for someone although the record does not say so ("tool call pending"). */
+  | { state: "open"; since: number | null; doubt: string | null }
+  | { state: "closed"; at: number | null; outcome: Outcome | null }
+  | { state: "unclear"; why: string };
+
+export interface Tokens {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+}
+
+/** Shown, never used to decide a state. */
+export interface Facts {
+  model: string | null;
+  title: string | null;
+  prompt: string | null;
+  branch: string | null;
+  agentVersion: string | null;
+  permission: string | null;
+  denied: number | null;
+  tokens: Tokens | null;
+  costUsd: number | null;
+}
+
+export interface NativeRecord {
+  id: string;
+  source: string;
+  cwd: string | null;
+  createdAt: number | null;
+  /** By the record's own clock. A file's mtime is not a message: other processes touch files. */
+  lastMessageAt: number | null;
+  /** mtime of the record. */
+  writtenAt: number | null;
+  turn: Turn;
+  waiting: (Waiting & { since: number | null }) | null;
+  background: Background | null;
+  parent: string | null;
+  continuedBy: string | null;
+  facts: Facts;
+  /** Lines that were broken and passed over. */
+  skippedLines: number;
+  /** The newest line was not complete when we looked. */
+  torn: boolean;
+}
+
+/** A process's own word, found in the agent's store: "pid P, started at S, has session X". */
+export interface PidClaim {
+  session: string;
+  pid: number;
+  /** null: the agent writes no start time; then the process must be the agent's and older than the claim. */
+  start: string | null;
+  boot: string | null;
+  namespace: string | null;
+  source: string;
+  writtenAt: number | null;
+  cwd: string | null;
+  /** What the process says it is doing; null: it does not say. */
+  says: { activity: Activity; reason: string | null; since: number | null } | null;
+  waiting: Waiting | null;
+  background: Background | null;
+}
+
+export interface Store {
+  agent: string;
+  home: string;
+  /** false: on another device than `/`, where a writer in another pid namespace could not be seen. */
+  onRootDevice: boolean;
+  /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
+  listing: Reading<number>;
+  rows: { id: string; reading: Reading<NativeRecord> }[];
+  claims: Reading<PidClaim>[];
+}
+
+export interface HostedSession {
+  id: string;
+  activity: Activity;
+  waiting: Waiting | null;
+}
+
+/** A process (or a gateway elsewhere) that serves many sessions, and what it answered. */
+export interface HostAnswer {
+  agent: string;
+  home: string;
+  address: string;
+  process: ProcessIdentity | null;
+  startedAt: number | null;
+  answer: Reading<HostedSession[]>;
+}
+
+export interface Evidence {
+  at: number;
+  processes: Reading<ProcessTable>;
+  stores: Store[];
+  hosts: HostAnswer[];
+  /** Readings that failed before they could belong to a store (configuration, worker). */
+  problems: Problem[];
+}

@@ -1,0 +1,59 @@
+// What a process is to us: an identity (never a bare pid), its place in the tree, and for candidates a few details.
+import type { Problem } from "./problem.ts";
+
+/** Start is the kernel's start time in clock ticks (Linux) or microseconds (macOS), kept as text: it is compared, not computed with. */
+export interface ProcessIdentity {
+  pid: number;
+  start: string;
+  boot: string;
+}
+
+export interface ProcessRow {
+  identity: ProcessIdentity;
+  parent: number;
+  /** The kernel's session id (setsid), not an agent's. */
+  session: number;
+  /** The kernel's one-letter state. */
+  state: string;
+  name: string;
+  /** "/dev/pts/3", or null without a controlling terminal. */
+  tty: string | null;
+  startedAt: number;
+  /** null: no agent asked for this process. */
+  detail: ProcessDetail | null;
+}
+
+/** A field is null where it could not be read; `unread` says which and why. */
+export interface ProcessDetail {
+  uid: number | null;
+  /** false: another user's process; what we cannot read of it is no gap in our knowledge of our own sessions. */
+  ours: boolean;
+  argv: string[] | null;
+  exe: string | null;
+  cwd: string | null;
+  /** Whitelisted keys only. Nothing else of an environment is ever kept. */
+  env: Record<string, string> | null;
+  /** Files open with a kernel lock on them, among those an agent asked for. */
+  lockedFiles: string[];
+  namespace: string | null;
+  unread: Problem[];
+}
+
+export interface ProcessTable {
+  boot: string;
+  /** Our pid namespace; initial = nothing on this machine is hidden from us by a namespace. */
+  namespace: { id: string | null; initial: boolean };
+  rows: ProcessRow[];
+  /** Why the table may not be whole. Empty = it was read to the end and every process was seen or was gone. */
+  gaps: Problem[];
+  /** Claimed pids that exist although the table does not show them (hidepid). */
+  hidden: number[];
+}
+
+/** A zombie keeps its stat line, start ticks included, but it is dead. */
+export const isLive = (row: ProcessRow): boolean => row.state !== "Z" && row.state !== "X" && row.state !== "x";
+
+export const isSuspended = (row: ProcessRow): boolean => row.state === "T" || row.state === "t";
+
+export const sameProcess = (a: ProcessIdentity, b: ProcessIdentity): boolean =>
+  a.pid === b.pid && a.start === b.start && a.boot === b.boot;

@@ -1,0 +1,26 @@
+// What the engine must know of an agent to tie its processes to its sessions. Adapters fill it in; the engine never asks for a name.
+import type { ProcessDetail } from "./process.ts";
+
+export type Role =
+  /** May own sessions itself. */
+  | "agent"
+  /** Serves many sessions; owns only those that it names. */
+  | "host"
+  /** Belongs to the agent but is never a session: helpers, wrappers, tool children. */
+  | "helper";
+
+export interface AgentRules {
+  agent: string;
+  /** Names in the process table under which this agent may run. */
+  processNames: readonly string[];
+  /** null: not this agent's process after all. */
+  role(name: string, detail: ProcessDetail): Role | null;
+  /** Does this process tell its session before it writes to it? Then it is never matched by directory. */
+  announces(detail: ProcessDetail): boolean;
+  /** Ids that the process announces through the kernel (locked files). */
+  announcedIds(detail: ProcessDetail): string[];
+  /** The session id in its arguments, parsed by position. */
+  argvId(argv: readonly string[]): string | null;
+  /** The data folder that a process with this environment uses. */
+  home(env: Readonly<Record<string, string>>): string | null;
+}

@@ -1,0 +1,59 @@
+// The answer: one session with its status and the evidence for it.
+import type { Activity, Background, NativeRecord, Outcome, Waiting } from "./evidence.ts";
+import type { Problem } from "./problem.ts";
+import type { ProcessIdentity, ProcessRow } from "./process.ts";
+
+/** How sure we are that a process has a session, strongest first. */
+export const linkStrengths = ["announced", "assigned", "argv", "cwd"] as const;
+export type Link = (typeof linkStrengths)[number];
+
+export type Owner =
+  | { kind: "process"; processes: ProcessIdentity[]; link: Link }
+  | { kind: "host"; process: ProcessIdentity | null; address: string };
+
+export type Status =
+  | { state: "running"; owner: Owner; activity: Activity }
+  | { state: "stopped"; outcome: Outcome | null }
+  | { state: "unknown"; why: string };
+
+/** One proof: which fact, with which value, seen where, used by which rule. */
+export interface Proof {
+  fact: string;
+  value: string;
+  source: string;
+  rule: string;
+  at: number | null;
+}
+
+export interface Session {
+  agent: string;
+  home: string;
+  /** null: a live process of this agent without a session that we can name. */
+  id: string | null;
+  status: Status;
+  reason: string | null;
+  since: number | null;
+  waiting: Waiting | null;
+  background: Background | null;
+  cwd: string | null;
+  startedAt: number | null;
+  updatedAt: number | null;
+  endedAt: number | null;
+  parent: string | null;
+  continuedBy: string | null;
+  record: NativeRecord | null;
+  /** The owners' rows, for display (tty, argv are not part of a status). */
+  processes: ProcessRow[];
+  /** Things that do not fit together, in words. */
+  conflicts: string[];
+  evidence: Proof[];
+  /** What would have to happen for this status to change. */
+  wouldChange: string[];
+}
+
+export interface SessionList {
+  at: number;
+  complete: boolean;
+  sessions: Session[];
+  problems: Problem[];
+}
