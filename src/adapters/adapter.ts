@@ -2,7 +2,6 @@
 // Everything that is not specific to an agent belongs to observe/ or control/.
 import type { HostedSession, NativeRecord, PidClaim } from "../core/evidence.ts";
 import type { Reading } from "../core/problem.ts";
-import type { ProcessRow } from "../core/process.ts";
 import type { AgentRules } from "../core/rules.ts";
 
 /** A complete line of a record: parsed JSON, or broken (not JSON, or too long to be worth reading). */
@@ -20,6 +19,8 @@ export interface RecordFile {
   backward(): Iterable<Line>;
   /** Bytes stand after the last newline: a line is being written, or was cut. */
   torn: boolean;
+  /** The file begins as JSON lines do. Without any complete line: a first line in the making rather than something else. */
+  startsLikeJson: boolean;
 }
 
 /** Files below a home, by folder pattern ("projects/*") and name; the name's `id` or `pid` group is what it identifies. */
@@ -55,12 +56,13 @@ export interface Adapter extends AgentRules {
   /** Must not throw on any input; what it does not recognise is a problem of that one row. */
   parseRecord(file: RecordFile): Reading<NativeRecord>;
   parseClaim(file: ClaimFile): Reading<PidClaim>;
-  /** Where a host process answers; null: this agent has no hosts. */
+  /** How to ask a host; null: this agent has no hosts that answer. */
   host: HostProtocol | null;
 }
 
 export interface HostProtocol {
-  address(row: ProcessRow, home: string): string | null;
+  /** Sockets below the home; the name's `pid` group is the host's. */
+  sockets: FileSet;
   /** The text to send after connecting; the answer ends when the host closes. */
   question: string;
   parseAnswer(text: string): Reading<HostedSession[]>;

@@ -84,15 +84,21 @@ export interface PidClaim {
   background: Background | null;
 }
 
+/** In place of a pid: the folder of announcements could not be read, so any process may have announced anything. */
+export const anyPid = -1;
+
 export interface Store {
   agent: string;
+  /** The real path; `names` are the paths under which processes and people know it. */
   home: string;
+  names: string[];
   /** false: on another device than `/`, where a writer in another pid namespace could not be seen. */
   onRootDevice: boolean;
   /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
   listing: Reading<number>;
   rows: { id: string; reading: Reading<NativeRecord> }[];
-  claims: Reading<PidClaim>[];
+  /** The pid is in the file's name, so it is known even where the content is not. */
+  claims: { pid: number; reading: Reading<PidClaim> }[];
 }
 
 export interface HostedSession {

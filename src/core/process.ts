@@ -35,7 +35,11 @@ export interface ProcessDetail {
   env: Record<string, string> | null;
   /** Files open with a kernel lock on them, among those an agent asked for. */
   lockedFiles: string[];
+  /** Its pid namespace, and the pid it knows itself by there. */
   namespace: string | null;
+  innerPid: number | null;
+  /** false: it lives in another mount namespace, so paths in its environment are not our paths. */
+  sameFiles: boolean;
   unread: Problem[];
 }
 

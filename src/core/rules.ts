@@ -11,6 +11,8 @@ export type Role =
 
 export interface AgentRules {
   agent: string;
+  /** Is this the shape of this agent's session ids? Nothing else ever becomes an id. */
+  isId(text: string): boolean;
   /** Names in the process table under which this agent may run. */
   processNames: readonly string[];
   /** null: not this agent's process after all. */
@@ -21,6 +23,8 @@ export interface AgentRules {
   announcedIds(detail: ProcessDetail): string[];
   /** The session id in its arguments, parsed by position. */
   argvId(argv: readonly string[]): string | null;
+  /** How its hosts name the sessions that they run; null: it has no hosts. */
+  hostsNameBy: "answer" | "lock" | null;
   /** The data folder that a process with this environment uses. */
   home(env: Readonly<Record<string, string>>): string | null;
 }

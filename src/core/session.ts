@@ -8,7 +8,8 @@ export const linkStrengths = ["announced", "assigned", "argv", "cwd"] as const;
 export type Link = (typeof linkStrengths)[number];
 
 export type Owner =
-  | { kind: "process"; processes: ProcessIdentity[]; link: Link }
+  /** link null: the process lives, but nobody can say which session it has. */
+  | { kind: "process"; processes: ProcessIdentity[]; link: Link | null }
   | { kind: "host"; process: ProcessIdentity | null; address: string };
 
 export type Status =

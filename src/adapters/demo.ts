@@ -1,0 +1,238 @@
+// The built-in scripted agent. Its note demo.md says what it writes; src/demo/agent.ts is the agent itself.
+import type { NativeRecord, PidClaim, Turn, Waiting } from "../core/evidence.ts";
+import { type Problem, type Reading, read, unread } from "../core/problem.ts";
+import type { ProcessDetail } from "../core/process.ts";
+import type { Role } from "../core/rules.ts";
+import type { Adapter, ClaimFile, Line, RecordFile } from "./adapter.ts";
+import { baseName, type Fields, fieldsOf, flagValue, isUuid, numberIn, textIn, textsIn, timeIn } from "./fields.ts";
+
+export const demo: Adapter = {
+  agent: "demo",
+  title: "Demo agent (built in)",
+  aliases: [],
+  command: "agentctl",
+  install: "it is part of agentctl: try `agentctl demo`",
+  verified: ["1"],
+  unknowable: [
+    "Started with --no-announce it says nothing about itself: then its session is found by its arguments or, weakly, by its directory.",
+  ],
+  isId: isUuid,
+  processNames: ["demo-agent", "agentctl"],
+  environment: ["DEMO_AGENT_HOME", "HOME"],
+  records: [{ folder: "sessions", name: /^(?<id>[0-9a-f-]{36})\.jsonl$/ }],
+  claims: { folder: "live", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/ },
+  lockedFiles: null,
+  hostsNameBy: "answer",
+  host: {
+    sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
+    question: "",
+    parseAnswer: parseHostAnswer,
+  },
+  role,
+  announces: ({ argv }) => argv === null || !ownArguments(argv)?.includes("--no-announce"),
+  announcedIds: () => [],
+  argvId,
+  home: (env) => env["DEMO_AGENT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.demo-agent` : null),
+  parseRecord,
+  parseClaim,
+};
+
+function role(name: string, { argv }: ProcessDetail): Role | null {
+  const own = argv === null ? null : ownArguments(argv);
+  if (own === null) return name === "demo-agent" ? "agent" : null;
+  return own[0] === "serve" ? "host" : "agent";
+}
+
+/** What follows `demo-agent`: behind a link to the binary, `agentctl demo-agent`, or an interpreter and a script. */
+function ownArguments(argv: readonly string[]): readonly string[] | null {
+  for (const index of [0, 1]) if (baseName(argv[index] ?? "") === "demo-agent") return argv.slice(index + 1);
+  return null;
+}
+
+function argvId(argv: readonly string[]): string | null {
+  const id = flagValue(ownArguments(argv) ?? [], "--session-id", "--resume");
+  return id !== null && isUuid(id) ? id : null;
+}
+
+function parseRecord(file: RecordFile): Reading<NativeRecord> {
+  const header = firstFields(file.forward());
+  const tail = readTail(file);
+  if (tail.lines === 0 && !(tail.empty && file.startsLikeJson)) {
+    const message = "its record is not a demo agent's record";
+    return unread({ code: "record-unrecognised", agent: "demo", source: file.path, message });
+  }
+  return read({
+    id: file.id,
+    source: file.path,
+    cwd: header === null ? null : textIn(header, "cwd"),
+    createdAt: header === null ? null : timeIn(header, "at"),
+    lastMessageAt: tail.lastAt,
+    writtenAt: file.writtenAt,
+    turn: tail.turn,
+    waiting: tail.waiting,
+    background: tail.background,
+    parent: header === null ? null : textIn(header, "parent"),
+    continuedBy: tail.continuedBy,
+    facts: {
+      model: header === null ? null : textIn(header, "model"),
+      title: tail.title,
+      prompt: firstPrompt(file.forward()),
+      branch: null,
+      agentVersion: header === null ? null : String(numberIn(header, "version") ?? ""),
+      permission: null,
+      denied: null,
+      tokens: null,
+      costUsd: null,
+    },
+    skippedLines: tail.skipped,
+    torn: file.torn,
+  });
+}
+
+function firstFields(lines: Iterable<Line>): Fields | null {
+  for (const line of lines) {
+    const fields = line.ok ? fieldsOf(line.value) : null;
+    return fields !== null && fields["type"] === "session" ? fields : null;
+  }
+  return null;
+}
+
+/** The first prompt stands near the start; whoever writes it later has no prompt worth showing. */
+function firstPrompt(lines: Iterable<Line>): string | null {
+  let seen = 0;
+  for (const line of lines) {
+    const fields = line.ok ? fieldsOf(line.value) : null;
+    if (fields?.["type"] === "prompt") return textIn(fields, "text");
+    seen += 1;
+    if (seen >= 20) return null;
+  }
+  return null;
+}
+
+interface Tail {
+  /** Lines that were recognised. */
+  lines: number;
+  /** Nothing but, at most, the start of a first line. */
+  empty: boolean;
+  turn: Turn;
+  waiting: NativeRecord["waiting"];
+  background: NativeRecord["background"];
+  continuedBy: string | null;
+  title: string | null;
+  lastAt: number | null;
+  skipped: number;
+}
+
+/** From the end back to the last mark of a turn; broken lines on the way leave the turn unclear. */
+function readTail(file: RecordFile): Tail {
+  const tail: Tail = {
+    lines: 0,
+    empty: true,
+    turn: { state: "none" },
+    waiting: null,
+    background: null,
+    continuedBy: null,
+    title: null,
+    lastAt: null,
+    skipped: 0,
+  };
+  let asked: boolean | null = null;
+  let mark: Turn | null = null;
+  for (const line of file.backward()) {
+    tail.empty = false;
+    const fields = line.ok ? fieldsOf(line.value) : null;
+    const type = fields === null ? null : textIn(fields, "type");
+    if (fields === null || type === null) {
+      tail.skipped += 1;
+      continue;
+    }
+    tail.lines += 1;
+    const at = timeIn(fields, "at");
+    if (type !== "title" && type !== "background") tail.lastAt ??= at;
+    if (type === "question" && asked === null) tail.waiting = question(fields, at);
+    if (type === "question" || type === "answer") asked ??= type === "question";
+    if (type === "background" && tail.background === null)
+      tail.background = { shells: numberIn(fields, "shells") ?? 0, subagents: numberIn(fields, "subagents") ?? 0 };
+    if (type === "continued") tail.continuedBy ??= textIn(fields, "by");
+    if (type === "title") tail.title ??= textIn(fields, "text");
+    if (type === "prompt") mark = { state: "open", since: at, doubt: null };
+    if (type === "end") mark = { state: "closed", at, outcome: outcome(fields) };
+    if (mark !== null) break;
+  }
+  if (mark !== null) tail.turn = mark;
+  if (file.torn && !tail.empty) tail.turn = { state: "unclear", why: "the last line of its record is not complete" };
+  else if (tail.skipped > 0) tail.turn = { state: "unclear", why: "broken lines after the last mark of a turn" };
+  if (tail.turn.state !== "open") tail.waiting = null;
+  return tail;
+}
+
+const kinds: readonly Waiting["kind"][] = ["permission", "question", "plan", "trust", "login", "limit", "other"];
+
+function question(fields: Fields, since: number | null): NativeRecord["waiting"] {
+  const kind = kinds.find((known) => known === fields["kind"]) ?? "other";
+  return {
+    kind,
+    text: textIn(fields, "text"),
+    tool: textIn(fields, "tool"),
+    options: textsIn(fields, "options"),
+    since,
+  };
+}
+
+function outcome(fields: Fields): "completed" | "failed" | "interrupted" | null {
+  const said = fields["outcome"];
+  return said === "completed" || said === "failed" || said === "interrupted" ? said : null;
+}
+
+function parseClaim(file: ClaimFile): Reading<PidClaim> {
+  const fields = fieldsOf(file.value);
+  const session = fields === null ? null : textIn(fields, "session");
+  const start = fields === null ? null : textIn(fields, "start");
+  if (fields === null || session === null || !isUuid(session) || fields["pid"] !== file.pid)
+    return unread(unrecognisedClaim(file.path));
+  return read({
+    session,
+    pid: file.pid,
+    start,
+    boot: textIn(fields, "boot"),
+    namespace: textIn(fields, "namespace"),
+    source: file.path,
+    writtenAt: file.writtenAt,
+    cwd: textIn(fields, "cwd"),
+    says: null,
+    waiting: null,
+    background: null,
+  });
+}
+
+const unrecognisedClaim = (source: string): Problem => ({
+  code: "claim-unreadable",
+  agent: "demo",
+  source,
+  message: "its announcement has an unknown shape",
+});
+
+function parseHostAnswer(text: string): ReturnType<NonNullable<Adapter["host"]>["parseAnswer"]> {
+  const problem: Problem = {
+    code: "host-silent",
+    agent: "demo",
+    source: "",
+    message: "the answer has an unknown shape",
+  };
+  try {
+    const sessions = fieldsOf(JSON.parse(text))?.["sessions"];
+    if (!Array.isArray(sessions)) return unread(problem);
+    return read(
+      sessions.flatMap((value) => {
+        const fields = fieldsOf(value);
+        const id = fields === null ? null : textIn(fields, "id");
+        if (fields === null || id === null || !isUuid(id)) return [];
+        const activity = (["working", "waiting", "idle"] as const).find((known) => known === fields["activity"]);
+        const waiting = fieldsOf(fields["waiting"]);
+        return [{ id, activity: activity ?? ("unclear" as const), waiting: waiting && question(waiting, null) }];
+      }),
+    );
+  } catch (error) {
+    return unread({ ...problem, message: `the answer is no JSON: ${String(error)}` });
+  }
+}

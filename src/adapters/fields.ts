@@ -1,0 +1,46 @@
+// Reading JSON of unknown shape: ask for a field as what you need it to be, and get null where it is something else.
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const fieldsOf = (value: unknown): Fields | null =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+
+export const textIn = (fields: Fields, key: string): string | null => {
+  const value = fields[key];
+  return typeof value === "string" ? value : null;
+};
+
+export const numberIn = (fields: Fields, key: string): number | null => {
+  const value = fields[key];
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+};
+
+export const textsIn = (fields: Fields, key: string): string[] => {
+  const value = fields[key];
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+};
+
+/** An ISO time as milliseconds; null for anything that is no time. */
+export const timeIn = (fields: Fields, key: string): number | null => {
+  const text = textIn(fields, key);
+  const time = text === null ? Number.NaN : Date.parse(text);
+  return Number.isNaN(time) ? null : time;
+};
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export const isUuid = (text: string): boolean => uuid.test(text);
+
+/** The value after a flag, as `--flag value` or `--flag=value`; only before `--`. */
+export function flagValue(argv: readonly string[], ...flags: string[]): string | null {
+  for (const [index, argument] of argv.entries()) {
+    if (argument === "--") return null;
+    for (const flag of flags) {
+      if (argument === flag) return argv[index + 1] ?? null;
+      if (argument.startsWith(`${flag}=`)) return argument.slice(flag.length + 1);
+    }
+  }
+  return null;
+}
+
+export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -1,0 +1,57 @@
+// agentctl adapters: which agents we know, which are here, and what cannot be known about them.
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import type { Adapter } from "../adapters/adapter.ts";
+import { adapters as known } from "../adapters/registry.ts";
+import { homesOf, readSettings } from "../observe/homes.ts";
+import type { Command, Context } from "./command.ts";
+import { homeRelative } from "./render.ts";
+
+export const adapters: Command = {
+  usage: "agentctl adapters [--json]",
+  summary: "Shows the agents that agentctl knows: is it here, where its data is, what cannot be known about it.",
+  flags: [{ flag: "--json", help: "print JSON" }],
+  examples: [["agentctl adapters", "all of them"]],
+  async run(args, context) {
+    const facts = known.map((adapter) => adapterFacts(adapter, context));
+    if (args.has("--json")) context.out(`${JSON.stringify(facts)}\n`);
+    else context.out(facts.map((each) => adapterText(each, context)).join("\n"));
+    return 0;
+  },
+};
+
+export function adapterFacts(adapter: Adapter, { env }: Context) {
+  const { settings } = readSettings(env);
+  const homes = [...new Set(homesOf(adapter, env, settings))].map((path) => ({ path, exists: existsSync(path) }));
+  return {
+    agent: adapter.agent,
+    title: adapter.title,
+    aliases: adapter.aliases,
+    binary: findBinary(adapter, env),
+    install: adapter.install,
+    verified: adapter.verified,
+    homes,
+    unknowable: adapter.unknowable,
+  };
+}
+
+/** The built-in agent is this program; others are looked up as a shell would. */
+function findBinary(adapter: Adapter, env: Context["env"]): string | null {
+  const override = env[`AGENTCTL_${adapter.agent.toUpperCase().replaceAll("-", "_")}_BIN`];
+  if (override) return existsSync(override) ? override : null;
+  if (adapter.command === "agentctl") return process.execPath;
+  const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return folders.map((folder) => join(folder, adapter.command)).find((path) => existsSync(path)) ?? null;
+}
+
+function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): string {
+  const homes = facts.homes.map(({ path, exists }) => `${homeRelative(path, context)}${exists ? "" : " (not there)"}`);
+  const lines = [
+    `${facts.agent}: ${facts.title}`,
+    `  command   ${facts.binary === null ? `not installed: ${facts.install}` : homeRelative(facts.binary, context)}`,
+    `  data      ${homes.join(", ")}`,
+    `  verified  ${facts.verified.join(", ")}`,
+    ...facts.unknowable.map((sentence) => `  cannot be known: ${sentence}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}

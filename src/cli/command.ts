@@ -1,0 +1,56 @@
+// What every command is: a summary, its flags, examples, and what it does. Its --help is made from the same table.
+import type { Environment } from "../observe/homes.ts";
+import { type Arguments, type FlagSpec, parseArguments } from "./arguments.ts";
+
+export interface Context {
+  env: Environment;
+  cwd: string;
+  out(text: string): void;
+  err(text: string): void;
+}
+
+export interface Command {
+  usage: string;
+  summary: string;
+  /** More to say, in whole lines. */
+  notes?: string;
+  flags: readonly FlagSpec[];
+  examples: readonly [command: string, meaning: string][];
+  /** Returns the exit code. */
+  run(args: Arguments, context: Context): Promise<number>;
+}
+
+const helpFlag: FlagSpec = { flag: "--help", short: "-h", help: "show this" };
+
+export async function runCommand(
+  command: Command,
+  name: string,
+  args: readonly string[],
+  context: Context,
+): Promise<number> {
+  const parsed = parseArguments(args, [...command.flags, helpFlag], name);
+  if (parsed.has("--help")) {
+    context.out(helpOf(command));
+    return 0;
+  }
+  return await command.run(parsed, context);
+}
+
+function helpOf(command: Command): string {
+  const flags = [...command.flags, helpFlag].map((spec) => [flagText(spec), spec.help] as const);
+  const sections = [
+    `${command.summary}\n\nUsage: ${command.usage}`,
+    command.notes,
+    `Options:\n${columns(flags)}`,
+    `Examples:\n${columns(command.examples)}`,
+  ];
+  return `${sections.filter((section) => section !== undefined).join("\n\n")}\n`;
+}
+
+const flagText = ({ flag, short, value, repeated }: FlagSpec): string =>
+  `${short === undefined ? "" : `${short}, `}${flag}${value === undefined ? "" : ` ${value}`}${repeated === true ? " …" : ""}`;
+
+export function columns(rows: readonly (readonly [string, string])[]): string {
+  const left = Math.max(...rows.map(([text]) => text.length));
+  return rows.map(([text, meaning]) => `  ${text.padEnd(left)}  ${meaning}`).join("\n");
+}

@@ -1,0 +1,123 @@
+// agentctl doctor: what works here, what does not, and what to do about it.
+import { accessSync, constants, statSync } from "node:fs";
+import { adapters } from "../adapters/registry.ts";
+import { agentctlHome, readNotes } from "../control/notes.ts";
+import { deriveSessions } from "../core/derive.ts";
+import type { Evidence } from "../core/evidence.ts";
+import type { Problem } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
+import { failureText, isGone } from "../observe/failure.ts";
+import { observe } from "../observe/observe.ts";
+import type { Command, Context } from "./command.ts";
+import { homeRelative, paint, terminalOf } from "./render.ts";
+
+interface Check {
+  what: string;
+  ok: boolean;
+  found: string;
+  /** What a person can do; null where nothing needs doing. */
+  advice: string | null;
+}
+
+export const doctor: Command = {
+  usage: "agentctl doctor [--json]",
+  summary: "Says what works here, what does not, and what to do.",
+  notes: "Exit code 0: every status can be told. 8: something cannot be read, so some statuses are unknown.",
+  flags: [{ flag: "--json", help: "print JSON" }],
+  examples: [["agentctl doctor", "before you trust the list"]],
+  async run(args, context) {
+    const evidence = await observe({ adapters, env: context.env });
+    const checks = [...processChecks(evidence), ...storeChecks(evidence), ...ownChecks(context)];
+    const { problems, complete } = deriveSessions(evidence, adapters);
+    const remaining = problems.filter(
+      (problem) => !checks.some((check) => !check.ok && check.found.includes(problem.message)),
+    );
+    checks.push(...remaining.map(problemCheck));
+    if (args.has("--json")) context.out(`${JSON.stringify({ complete, checks })}\n`);
+    else context.out(checks.map((check) => checkText(check, context)).join(""));
+    return complete ? 0 : 8;
+  },
+};
+
+function processChecks({ processes }: Evidence): Check[] {
+  const what = "process table";
+  if (!processes.ok)
+    return [
+      {
+        what,
+        ok: false,
+        found: processes.problem.message,
+        advice: "without it every session without a proof is unknown; is /proc mounted for this pid namespace?",
+      },
+    ];
+  const { rows, gaps, hidden, namespace } = processes.value;
+  const checks: Check[] = [{ what, ok: gaps.length === 0, found: `${rows.length} processes read`, advice: null }];
+  if (!namespace.initial)
+    checks.push({
+      what: "pid namespace",
+      ok: true,
+      found: "we are inside one: processes outside of it are invisible",
+      advice:
+        "sessions whose data is shared from outside show as unknown when no owner is visible; run agentctl outside for those",
+    });
+  if (hidden.length > 0)
+    checks.push({
+      what: "hidden processes",
+      ok: false,
+      found: `pids ${hidden.join(", ")} exist but may not be looked at`,
+      advice: "/proc is mounted with hidepid: run as the same user, or ask for gid=",
+    });
+  return checks;
+}
+
+const storeChecks = ({ stores }: Evidence): Check[] =>
+  stores.map((store) => {
+    const unreadable = store.rows.filter((row) => !row.reading.ok).length;
+    const broken = store.rows.reduce((sum, { reading }) => sum + (reading.ok ? reading.value.skippedLines : 0), 0);
+    const extras = [
+      unreadable > 0 ? `${unreadable} cannot be read` : null,
+      broken > 0 ? `${broken} broken lines passed over` : null,
+    ].filter((extra) => extra !== null);
+    return {
+      what: `${store.agent} records`,
+      ok: store.listing.ok && unreadable === 0,
+      found: store.listing.ok
+        ? [`${store.rows.length} sessions in ${store.home}`, ...extras].join(", ")
+        : `${store.listing.problem.source}: ${store.listing.problem.message}`,
+      advice: store.listing.ok ? null : "its stopped sessions show as unknown until this folder can be read",
+    };
+  });
+
+function ownChecks({ env }: Context): Check[] {
+  const home = agentctlHome(env);
+  const what = "agentctl's own notes";
+  try {
+    const mode = statSync(home).mode & 0o077;
+    accessSync(home, constants.R_OK | constants.W_OK);
+    const { notes, problems } = readNotes(env);
+    const open: Check[] =
+      mode === 0 ? [] : [{ what, ok: false, found: `${home} is open to other users`, advice: `chmod 700 ${home}` }];
+    return [
+      { what, ok: true, found: `${notes.length} in ${home}`, advice: null },
+      ...open,
+      ...problems.map(problemCheck),
+    ];
+  } catch (error) {
+    if (isGone(error)) return [{ what, ok: true, found: "none (that changes no status)", advice: null }];
+    return [{ what, ok: false, found: failureText(error), advice: `check the permissions of ${home}` }];
+  }
+}
+
+const problemCheck = ({ code, source, message }: Problem): Check => ({
+  what: code,
+  ok: false,
+  found: `${source}: ${message}`,
+  advice: "docs/errors.md explains this code",
+});
+
+function checkText({ what, ok, found, advice }: Check, context: Context): string {
+  const terminal = terminalOf(context);
+  const mark = ok ? paint("ok", "green", terminal) : paint("!!", "red", terminal);
+  const line = `${mark}  ${oneLine(what)}: ${homeRelative(oneLine(found), context)}\n`;
+  return advice === null ? line : `${line}    ${oneLine(advice)}\n`;
+}

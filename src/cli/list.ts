@@ -1,0 +1,147 @@
+// agentctl list: every session of every agent on this machine, as it is now.
+import { hostname } from "node:os";
+import { adapterNamed, adapters } from "../adapters/registry.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { type Arguments, parseDuration, usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { placeOf } from "./place.ts";
+import { problemLines, terminalOf } from "./render.ts";
+import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionTable, what } from "./session-table.ts";
+import { lookAtRows, type Row, type Rows } from "./sessions.ts";
+import { watch } from "./watch.ts";
+
+const weekMs = 7 * 86_400_000;
+
+export const list: Command = {
+  usage: "agentctl list [options]        (also: ls, ps)",
+  summary: "Shows the agent sessions of this machine, also those that agentctl did not start.",
+  notes:
+    "Without -a: running and unknown ones. -a adds those that stopped in the last 7 days.\nSTATUS is working, waiting, idle, unclear; completed, failed, interrupted, cut-off, stopped; or unknown.",
+  flags: [
+    { flag: "--all", short: "-a", help: "also stopped sessions" },
+    { flag: "--needs-me", help: "only sessions that wait for a person" },
+    { flag: "--agent", value: "A", repeated: true, help: "only this agent" },
+    { flag: "--status", value: "S", repeated: true, help: "only this status, or state (running, stopped, unknown)" },
+    { flag: "--group", value: "G", help: "only this group of launches" },
+    { flag: "--label", value: "K=V", repeated: true, help: "only launches with this label" },
+    { flag: "--cwd", value: "DIR", help: "only sessions of this place (git worktree, else directory)" },
+    { flag: "--since", value: "T", help: "how far back -a looks: 90s, 10m, 2h, 30d" },
+    { flag: "--grep", value: "TEXT", help: "only sessions with this text in title, prompt, question or directory" },
+    { flag: "--hosted", help: "only sessions that live in a host process" },
+    { flag: "--limit", value: "N", help: "at most N sessions" },
+    { flag: "--watch", short: "-w", help: "keep showing; with --json one JSON value per change" },
+    { flag: "--strict", help: "exit 8 if anything could not be read" },
+    { flag: "--json", help: "print JSON" },
+  ],
+  examples: [
+    ["agentctl list", "what runs now"],
+    ["agentctl list --needs-me", "who waits for you"],
+    ["agentctl list -a --since 1d --status cut-off", "what was killed since yesterday"],
+    ["agentctl ps --json | jq '.sessions[].cwd'", "for scripts"],
+  ],
+  async run(args, context) {
+    if (args.words.length > 0) throw usage(`list takes no words: ${args.words[0]}`, "list");
+    const wanted = selection(args);
+    if (args.has("--watch"))
+      return await watch(context, async () => answer(await lookAtRows(context), wanted, args, context));
+    const { text, problems, complete } = answer(await lookAtRows(context), wanted, args, context);
+    context.out(text);
+    context.err(problems);
+    if (args.has("--strict") && !complete)
+      throw new AgentctlError("cannot-tell", "something could not be read", { hint: "agentctl doctor" });
+    return 0;
+  },
+};
+
+interface Selection {
+  keep(row: Row): boolean;
+  isOld(row: Row, at: number): boolean;
+  limit: number;
+}
+
+function selection(args: Arguments): Selection {
+  const agents = args.all("--agent").map((name) => {
+    const adapter = adapterNamed(name);
+    if (adapter === null)
+      throw usage(`no agent ${name}; known: ${adapters.map((each) => each.agent).join(", ")}`, "list");
+    return adapter.agent;
+  });
+  const statuses = args.all("--status");
+  for (const word of statuses)
+    if (!statusWords.includes(word)) throw usage(`no status ${word}; known: ${statusWords.join(", ")}`, "list");
+  const labels = args.all("--label").map((label) => {
+    const equals = label.indexOf("=");
+    if (equals < 1) throw usage(`--label takes KEY=VALUE, not ${label}`, "list");
+    return [label.slice(0, equals), label.slice(equals + 1)] as const;
+  });
+  const group = args.one("--group");
+  const place = args.one("--cwd");
+  const here = place === null ? null : placeOf(place);
+  const grep = args.one("--grep")?.toLowerCase() ?? null;
+  const since = args.one("--since");
+  const sinceMs = since === null ? weekMs : parseDuration(since, "list");
+  const wantsStopped = args.has("--all") || since !== null || statuses.some((word) => stoppedWords.includes(word));
+  const tests: ((row: Row) => boolean)[] = [
+    ({ session }) => wantsStopped || session.status.state !== "stopped",
+    ({ session }) => !args.has("--needs-me") || statusWord(session) === "waiting",
+    ({ session }) => agents.length === 0 || agents.includes(session.agent),
+    ({ session }) =>
+      statuses.length === 0 || statuses.includes(statusWord(session)) || statuses.includes(session.status.state),
+    ({ launch }) => group === null || launch?.group === group,
+    ({ launch }) => labels.every(([key, value]) => launch?.labels[key] === value),
+    ({ session }) => here === null || (session.cwd !== null && placeOf(session.cwd) === here),
+    ({ session }) => grep === null || `${what(session)}\n${session.cwd ?? ""}`.toLowerCase().includes(grep),
+    ({ session }) =>
+      !args.has("--hosted") || (session.status.state === "running" && session.status.owner.kind === "host"),
+  ];
+  return {
+    keep: (row) => tests.every((test) => test(row)),
+    isOld: ({ session }, at) =>
+      session.status.state === "stopped" && (session.updatedAt ?? session.startedAt ?? at) < at - sinceMs,
+    limit: limitOf(args),
+  };
+}
+
+const stoppedWords = ["stopped", "completed", "failed", "interrupted", "cut-off"];
+const statusWords = ["running", "working", "waiting", "idle", "unclear", "unknown", ...stoppedWords];
+
+function limitOf(args: Arguments): number {
+  const text = args.one("--limit");
+  if (text === null) return Number.POSITIVE_INFINITY;
+  const limit = Number(text);
+  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit takes a whole number from 1, not ${text}`, "list");
+  return limit;
+}
+
+function answer(all: Rows, wanted: Selection, args: Arguments, context: Context) {
+  const matching = all.rows.filter(wanted.keep);
+  const recent = matching.filter((row) => !wanted.isOld(row, all.at));
+  const rows = recent.slice(0, wanted.limit);
+  const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };
+  const text = args.has("--json") ? listJson(all, rows, omitted) : listText(all, rows, omitted, context);
+  // The time of asking changes with every look; what is compared between two looks is the rest.
+  const fingerprint = JSON.stringify(rows.map(sessionJson));
+  return { text, fingerprint, problems: problemLines(all.problems), complete: all.complete };
+}
+
+function listJson(all: Rows, rows: readonly Row[], omitted: { older: number; beyondLimit: number }): string {
+  const at = new Date(all.at).toISOString();
+  const { complete, problems } = all;
+  return `${JSON.stringify({ schema: 1, host: hostname(), at, complete, omitted, sessions: rows.map(sessionJson), problems: clean(problems) })}\n`;
+}
+
+function listText(
+  all: Rows,
+  rows: readonly Row[],
+  omitted: { older: number; beyondLimit: number },
+  context: Context,
+): string {
+  const notes = [
+    rows.length === 0 ? "No sessions." : null,
+    omitted.older > 0 ? `${omitted.older} older not shown (--since 90d shows more).` : null,
+    omitted.beyondLimit > 0 ? `${omitted.beyondLimit} more not shown (--limit).` : null,
+  ].filter((note) => note !== null);
+  const body = rows.length === 0 ? "" : sessionTable(rows, all.at, context, terminalOf(context));
+  return body + notes.map((note) => `${note}\n`).join("");
+}

@@ -1,0 +1,73 @@
+// Turns what a person typed into one session, or says why it cannot.
+import { AgentctlError } from "../core/problem.ts";
+import { sameProcess } from "../core/process.ts";
+import { ownAncestors } from "../observe/ancestors.ts";
+import type { Context } from "./command.ts";
+import { placeOf } from "./place.ts";
+import type { Row, Rows } from "./sessions.ts";
+
+export function resolve(reference: string, all: Rows, context: Context): Row {
+  const found = candidates(reference, all, context);
+  const [only] = found;
+  if (found.length === 1 && only !== undefined) return only;
+  if (found.length > 1) throw ambiguous(reference, found);
+  if (!all.complete) {
+    const hint = "agentctl doctor says what could not be read";
+    throw new AgentctlError("cannot-tell", `cannot tell whether there is a session ${reference}`, { hint });
+  }
+  throw new AgentctlError("not-found", `no session ${reference}`, { hint: "agentctl list -a shows all of them" });
+}
+
+function candidates(reference: string, { rows, notes }: Rows, context: Context): Row[] {
+  if (reference === "@self") return sessionAbove(rows);
+  if (reference === "@last") return launchOf(rows, notes[0]?.id);
+  if (reference === ".") return sessionsHere(rows, context.cwd);
+  if (reference.startsWith("launch:")) return launchOf(rows, reference.slice("launch:".length));
+  if (reference.startsWith("pid:")) {
+    const pid = Number(reference.slice("pid:".length));
+    return rows.filter((row) => row.session.processes.some((process) => process.identity.pid === pid));
+  }
+  const exact = rows.filter((row) => row.session.id === reference);
+  if (exact.length > 0) return exact;
+  const named = newestNamed(rows, reference);
+  if (named.length > 0) return named;
+  return reference.length === 0 ? [] : rows.filter((row) => row.session.id?.startsWith(reference));
+}
+
+const launchOf = (rows: readonly Row[], id: string | undefined): Row[] =>
+  rows.filter((row) => id !== undefined && row.launch?.id === id);
+
+/** A name is its newest live launch, else its newest. */
+function newestNamed(rows: readonly Row[], name: string): Row[] {
+  const named = rows.filter((row) => row.launch?.name === name);
+  const live = named.filter((row) => row.session.status.state === "running");
+  const newest = [...(live.length > 0 ? live : named)].sort((a, b) =>
+    (a.launch?.at ?? "") < (b.launch?.at ?? "") ? 1 : -1,
+  );
+  return newest.slice(0, 1);
+}
+
+function sessionAbove(rows: readonly Row[]): Row[] {
+  for (const ancestor of ownAncestors()) {
+    const above = rows.filter((row) =>
+      row.session.processes.some((process) => sameProcess(process.identity, ancestor)),
+    );
+    if (above.length > 0) return above;
+  }
+  return [];
+}
+
+/** Of several the live ones: who asks for "the session here" means the one that is there. */
+function sessionsHere(rows: readonly Row[], cwd: string): Row[] {
+  const place = placeOf(cwd);
+  const here = rows.filter((row) => row.session.cwd !== null && placeOf(row.session.cwd) === place);
+  const live = here.filter((row) => row.session.status.state !== "stopped");
+  return live.length > 0 ? live : here;
+}
+
+function ambiguous(reference: string, found: readonly Row[]): AgentctlError {
+  const list = found.slice(0, 10).map(({ ref, session }) => `  ${ref}  ${session.agent}  ${session.cwd ?? ""}`);
+  const more = found.length > 10 ? [`  … and ${found.length - 10} more`] : [];
+  const message = [`${reference} could be ${found.length} sessions:`, ...list, ...more].join("\n");
+  return new AgentctlError("ambiguous", message, { hint: "use a longer prefix" });
+}

@@ -1,0 +1,94 @@
+// Tables, colours and durations for people. Knows terminals, not statuses: what a word means is decided elsewhere.
+import { cut, oneLine, pad, width } from "../lib/width.ts";
+import { isTerminal, terminalColumns } from "../sys/stdout.ts";
+import type { Context } from "./command.ts";
+
+export interface Terminal {
+  columns: number;
+  colour: boolean;
+}
+
+const plainColumns = 120;
+
+/** Without a terminal lines are not cut to 80: whoever reads the pipe wants the text. */
+export function terminalOf({ env }: Context): Terminal {
+  const columns = terminalColumns();
+  const asked = Number(env["COLUMNS"]);
+  const wide = Number.isInteger(asked) && asked > 0 ? asked : plainColumns;
+  return { columns: columns ?? wide, colour: isTerminal(1) && !env["NO_COLOR"] && env["TERM"] !== "dumb" };
+}
+
+const codes = { red: 31, green: 32, yellow: 33, blue: 34, cyan: 36, dim: 2, bold: 1 } as const;
+export type Colour = keyof typeof codes;
+
+export const paint = (text: string, colour: Colour | null, { colour: on }: Terminal): string =>
+  on && colour !== null ? `\x1b[${codes[colour]}m${text}\x1b[0m` : text;
+
+const statusColours: Record<string, Colour> = {
+  waiting: "yellow",
+  working: "green",
+  idle: "blue",
+  unclear: "cyan",
+  unknown: "red",
+  failed: "red",
+  "cut-off": "red",
+  interrupted: "red",
+};
+
+export const statusColour = (word: string): Colour => statusColours[word] ?? "dim";
+
+export interface Column {
+  title: string;
+  /** The last column takes what is left; the others are as wide as their widest cell, up to this. */
+  most?: number;
+}
+
+export interface Cell {
+  text: string;
+  colour?: Colour;
+}
+
+export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[], terminal: Terminal): string {
+  const texts = rows.map((row) => row.map((cell) => ({ ...cell, text: oneLine(cell.text) })));
+  const widths = columns.map(({ title, most }, index) => {
+    const widest = Math.max(width(title), ...texts.map((row) => width(row[index]?.text ?? "")));
+    return Math.min(widest, most ?? widest);
+  });
+  const used = widths.slice(0, -1).reduce((sum, each) => sum + each + 2, 0);
+  const last = Math.max(8, terminal.columns - used);
+  const line = (cells: readonly Cell[]): string =>
+    cells
+      .map((cell, index) => {
+        const isLast = index === columns.length - 1;
+        const text = cut(cell.text, isLast ? last : (widths[index] ?? 0));
+        return paint(isLast ? text : pad(text, widths[index] ?? 0), cell.colour ?? null, terminal);
+      })
+      .join("  ")
+      .trimEnd();
+  const head = line(columns.map(({ title }) => ({ text: title, colour: "dim" })));
+  return `${[head, ...texts.map(line)].join("\n")}\n`;
+}
+
+/** "42s", "14m", "3h", "5d": one unit, rounded down. */
+export function shortDuration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
+export function homeRelative(path: string, { env }: Context): string {
+  const home = env["HOME"];
+  if (!home || home === "/") return path;
+  return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
+/** Problems go to stderr, so that stdout stays the answer. */
+export function problemLines(problems: readonly { source: string; message: string }[]): string {
+  const shown = problems
+    .slice(0, 5)
+    .map(({ source, message }) => `agentctl: ${oneLine(source)}: ${oneLine(message)}\n`);
+  const more = problems.length > 5 ? `agentctl: … and ${problems.length - 5} more; agentctl doctor shows them\n` : "";
+  return shown.join("") + more;
+}

@@ -1,0 +1,86 @@
+// The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
+import type { Session } from "../core/session.ts";
+import { plainText } from "../lib/width.ts";
+import type { Row } from "./sessions.ts";
+
+export function sessionJson({ session, ref, launch }: Row) {
+  const { status, record } = session;
+  const owner = status.state === "running" ? status.owner : null;
+  const identities = session.processes.map((row) => row.identity);
+  return clean({
+    id: session.id,
+    ref,
+    agent: session.agent,
+    home: session.home,
+    state: status.state,
+    activity: status.state === "running" ? status.activity : null,
+    outcome: status.state === "stopped" ? status.outcome : null,
+    status: statusWord(session),
+    reason: session.reason,
+    since: time(session.since),
+    waiting: waitingJson(session),
+    background: session.background,
+    link: owner?.kind === "process" ? owner.link : owner === null ? null : "announced",
+    process: identities[0] ?? null,
+    processes: identities.length > 1 ? identities : [],
+    hosted: owner?.kind === "host",
+    tty: session.processes[0]?.tty ?? null,
+    tmux: null,
+    cwd: session.cwd,
+    branch: record?.facts.branch ?? null,
+    model: record?.facts.model ?? null,
+    title: record?.facts.title ?? null,
+    prompt: record?.facts.prompt?.slice(0, 200) ?? null,
+    agentVersion: record?.facts.agentVersion ?? null,
+    permission: record?.facts.permission ?? null,
+    startedAt: time(session.startedAt),
+    updatedAt: time(session.updatedAt),
+    endedAt: time(session.endedAt),
+    parent: session.parent,
+    continuedBy: session.continuedBy,
+    denied: record?.facts.denied ?? null,
+    tokens: tokensJson(session),
+    costUsd: record?.facts.costUsd ?? null,
+    costSource: record?.facts.costUsd == null ? null : "agent",
+    conflicts: session.conflicts,
+    launch: launch && {
+      id: launch.id,
+      name: launch.name,
+      group: launch.group,
+      labels: launch.labels,
+      spec: null,
+      worktree: null,
+      exit: null,
+    },
+  });
+}
+
+export const evidenceJson = ({ evidence, wouldChange }: Session) =>
+  clean({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });
+
+/** One word for people; never "running". */
+export function statusWord({ status }: Session): string {
+  if (status.state === "running") return status.activity;
+  return status.state === "stopped" ? (status.outcome ?? "stopped") : "unknown";
+}
+
+function waitingJson({ waiting }: Session) {
+  return waiting && { kind: waiting.kind, text: waiting.text, tool: waiting.tool, options: waiting.options };
+}
+
+function tokensJson({ record }: Session) {
+  const tokens = record?.facts.tokens ?? null;
+  return tokens && { ...tokens, total: tokens.input + tokens.output + tokens.cacheRead + tokens.cacheWrite };
+}
+
+/** A time that no calendar holds (a record may say anything) is no time. */
+const time = (ms: number | null): string | null =>
+  ms === null || !(Math.abs(ms) <= 8.64e15) ? null : new Date(ms).toISOString();
+
+/** Every string in the answer, however deep, without escape sequences. */
+export function clean<T>(value: T): T {
+  if (typeof value === "string") return plainText(value) as T;
+  if (Array.isArray(value)) return value.map(clean) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), clean(inner)])) as T;
+}

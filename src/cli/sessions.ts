@@ -1,0 +1,65 @@
+// The list of sessions as commands see it: derived, decorated with launch notes, each with its shortest reference.
+import { adapters } from "../adapters/registry.ts";
+import { type LaunchNote, readNotes } from "../control/notes.ts";
+import type { Problem } from "../core/problem.ts";
+import type { Session, SessionList } from "../core/session.ts";
+import { lookAtSessions } from "../observe/observe.ts";
+import type { Context } from "./command.ts";
+
+export interface Row {
+  session: Session;
+  ref: string;
+  launch: LaunchNote | null;
+}
+
+export interface Rows {
+  at: number;
+  complete: boolean;
+  rows: Row[];
+  /** What could not be read; only `readingProblems` say something about statuses. */
+  problems: Problem[];
+  notes: LaunchNote[];
+}
+
+export async function lookAtRows({ env }: Context): Promise<Rows> {
+  const list = await lookAtSessions({ adapters, env });
+  const { notes, problems } = readNotes(env);
+  return { ...decorate(list, notes), problems: [...list.problems, ...problems], notes };
+}
+
+function decorate(list: SessionList, notes: readonly LaunchNote[]): Pick<Rows, "at" | "complete" | "rows"> {
+  const refs = shortestRefs(list.sessions);
+  const rows = list.sessions.map((session, index) => ({
+    session,
+    ref: refs[index] ?? "",
+    launch: noteOf(session, notes),
+  }));
+  return { at: list.at, complete: list.complete, rows };
+}
+
+const noteOf = (session: Session, notes: readonly LaunchNote[]): LaunchNote | null =>
+  notes.find((note) => note.agent === session.agent && note.session === session.id && note.home === session.home) ??
+  null;
+
+const shortestPrefix = 8;
+
+/** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
+export function shortestRefs(sessions: readonly Session[]): string[] {
+  const ids = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
+  const lengths = new Map<string, number>();
+  for (const [index, id] of ids.entries()) {
+    const shared = Math.max(sharedPrefix(id, ids[index - 1]), sharedPrefix(id, ids[index + 1]));
+    lengths.set(id, Math.max(shortestPrefix, shared + 1));
+  }
+  return sessions.map(({ id, processes }) =>
+    id === null ? `pid:${processes[0]?.identity.pid ?? 0}` : trimDash(id.slice(0, lengths.get(id) ?? id.length)),
+  );
+}
+
+const trimDash = (ref: string): string => ref.replace(/-$/, "");
+
+function sharedPrefix(a: string, b: string | undefined): number {
+  let length = 0;
+  while (b !== undefined && length < a.length && a[length] === b[length]) length += 1;
+  return length;
+}

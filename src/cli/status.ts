@@ -1,0 +1,86 @@
+// agentctl status: one session, all its facts.
+import { oneLine } from "../lib/width.ts";
+import { usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { resolve } from "./reference.ts";
+import { homeRelative, paint, problemLines, shortDuration, statusColour, type Terminal, terminalOf } from "./render.ts";
+import { evidenceJson, sessionJson, statusWord } from "./session-json.ts";
+import { lookAtRows, type Row } from "./sessions.ts";
+
+export const status: Command = {
+  usage: "agentctl status <ref> [--json]",
+  summary: "Shows one session with all its facts.",
+  notes:
+    "<ref> is an id, a unique prefix of one, a name, pid:<n>, . (the session of this place) or @self (the one we run in).",
+  flags: [{ flag: "--json", help: "print JSON, with the evidence" }],
+  examples: [
+    ["agentctl status 3f2a1b9c", "by the prefix that list shows"],
+    ["agentctl status .", "the session of this directory"],
+    ["agentctl status pid:4711 --json", "for scripts"],
+  ],
+  async run(args, context) {
+    const row = await oneRow(args.words, "status", context);
+    if (args.has("--json"))
+      context.out(`${JSON.stringify({ ...sessionJson(row.row), ...evidenceJson(row.row.session) })}\n`);
+    else context.out(statusText(row.row, row.at, context, terminalOf(context)));
+    return 0;
+  },
+};
+
+/** The session a person means, with the time of the look. */
+export async function oneRow(
+  words: readonly string[],
+  command: string,
+  context: Context,
+): Promise<{ row: Row; at: number }> {
+  const [reference, extra] = words;
+  if (reference === undefined) throw usage(`${command} needs a session`, command);
+  if (extra !== undefined) throw usage(`${command} takes one session, not also ${extra}`, command);
+  const all = await lookAtRows(context);
+  context.err(problemLines(all.problems));
+  return { row: resolve(reference, all, context), at: all.at };
+}
+
+export function headline({ session, ref, launch }: Row, terminal: Terminal): string {
+  const word = statusWord(session);
+  const name = launch?.name == null ? "" : ` (${oneLine(launch.name)})`;
+  const reason = session.reason === null ? "" : `: ${oneLine(session.reason)}`;
+  return `${paint(ref, "bold", terminal)}${name} ${session.agent} is ${paint(word, statusColour(word), terminal)}${reason}\n`;
+}
+
+function statusText(row: Row, at: number, context: Context, terminal: Terminal): string {
+  const json = sessionJson(row);
+  const { session } = row;
+  const age = (ms: number | null): string | null =>
+    ms === null ? null : `${new Date(ms).toISOString()} (${shortDuration(at - ms)} ago)`;
+  const facts: [string, string | null][] = [
+    ["id", json.id],
+    ["state", json.state],
+    ["since", age(session.since)],
+    ["asks", json.waiting === null ? null : `${json.waiting.kind}: ${json.waiting.text ?? ""}`],
+    ["options", json.waiting === null ? null : json.waiting.options.join(" | ") || null],
+    [
+      "background",
+      json.background === null ? null : `${json.background.shells} shells, ${json.background.subagents} subagents`,
+    ],
+    ["process", session.processes.map((each) => `pid ${each.identity.pid}`).join(", ") || null],
+    ["link", json.link],
+    ["terminal", json.tty],
+    ["directory", json.cwd === null ? null : homeRelative(json.cwd, context)],
+    ["model", json.model],
+    ["title", json.title],
+    ["prompt", json.prompt],
+    ["started", age(session.startedAt)],
+    ["last message", age(session.updatedAt)],
+    ["ended", age(session.endedAt)],
+    ["parent", json.parent],
+    ["continued by", json.continuedBy],
+    ["record", session.record === null ? null : homeRelative(session.record.source, context)],
+    ["group", json.launch?.group ?? null],
+    ["conflict", json.conflicts.join("; ") || null],
+  ];
+  const lines = facts.flatMap(([name, value]) =>
+    value === null || value === "" ? [] : [`  ${paint(name.padEnd(13), "dim", terminal)} ${oneLine(value)}\n`],
+  );
+  return `${headline(row, terminal)}${lines.join("")}`;
+}

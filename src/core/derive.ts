@@ -1,0 +1,338 @@
+// The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
+import { type Activity, anyPid, type Evidence, type NativeRecord, type Store, type Turn } from "./evidence.ts";
+import { type DeadClaim, type Doubt, type FoundOwner, type Matches, matchProcesses, sessionKey } from "./match.ts";
+import type { Problem, Reading } from "./problem.ts";
+import { isLive, isSuspended, type ProcessRow, type ProcessTable } from "./process.ts";
+import { proofs } from "./proof.ts";
+import type { AgentRules } from "./rules.ts";
+import { type Link, linkStrengths, type Owner, type Session, type SessionList, type Status } from "./session.ts";
+
+/** Everything known about one session id of one home, before it is judged. */
+export interface Subject {
+  agent: string;
+  home: string;
+  id: string;
+  store: Store | null;
+  /** null: no record. A live process may announce a session before it writes one. */
+  reading: Reading<NativeRecord> | null;
+  /** More records under the same id (Claude keeps one per directory). */
+  otherRecords: NativeRecord[];
+  owners: FoundOwner[];
+  doubts: Doubt[];
+  deadClaims: DeadClaim[];
+}
+
+export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[]): SessionList {
+  const table = evidence.processes.ok ? evidence.processes.value : null;
+  const matches = matchProcesses(evidence, table ?? emptyTable, rules);
+  const sessions = subjects(evidence, matches).map((subject) => judge(subject, evidence, table));
+  sessions.push(...matches.unrecorded.map((found) => unrecordedSession(found, evidence)));
+  if (table !== null) setParents(sessions, table);
+  sessions.sort(bySessionOrder);
+  const problems = collectProblems(evidence);
+  return { at: evidence.at, complete: problems.length === 0, sessions, problems };
+}
+
+const emptyTable: ProcessTable = {
+  boot: "",
+  namespace: { id: null, initial: true },
+  rows: [],
+  gaps: [],
+  hidden: [],
+};
+
+function subjects(evidence: Evidence, matches: Matches): Subject[] {
+  const found = new Map<string, Subject>();
+  const subject = (agent: string, home: string, id: string, store: Store | null): Subject => {
+    const key = sessionKey(agent, home, id);
+    const known = found.get(key);
+    if (known !== undefined) return known;
+    const owners = [...(matches.owners.get(key) ?? [])].sort(byOwnerOrder);
+    const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])];
+    const deadClaims = matches.deadClaims.get(key) ?? [];
+    const made: Subject = { agent, home, id, store, reading: null, otherRecords: [], owners, doubts, deadClaims };
+    found.set(key, made);
+    return made;
+  };
+  for (const store of evidence.stores)
+    for (const { id, reading } of store.rows) addReading(subject(store.agent, store.home, id, store), reading);
+  for (const key of [...matches.owners.keys(), ...matches.doubts.keys()]) {
+    const [agent = "", home = "", id = ""] = key.split("\0");
+    const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
+    subject(agent, home, id, store);
+  }
+  return [...found.values()];
+}
+
+/** Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. */
+function addReading(subject: Subject, reading: Reading<NativeRecord>): void {
+  const before = subject.reading;
+  if (before === null) subject.reading = reading;
+  else if (!before.ok || !reading.ok) {
+    if (before.ok) subject.reading = reading;
+  } else {
+    const [newest, other] = [before.value, reading.value].sort(byNewestMessage);
+    if (newest === undefined || other === undefined) return;
+    subject.reading = { ok: true, value: newest };
+    subject.otherRecords.push(other);
+  }
+}
+
+const byNewestMessage = (a: NativeRecord, b: NativeRecord): number =>
+  (b.lastMessageAt ?? 0) - (a.lastMessageAt ?? 0) || compareText(a.source, b.source);
+
+function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null): Session {
+  const record = subject.reading?.ok ? subject.reading.value : null;
+  const running = subject.owners.length > 0;
+  const doing = running ? activityOf(subject, record) : null;
+  const doubts = running ? [] : whyNotProven(subject, evidence, table);
+  const status: Status =
+    doing !== null
+      ? { state: "running", owner: ownerOf(subject.owners), activity: doing.activity }
+      : doubts.length > 0
+        ? { state: "unknown", why: doubts[0]?.why ?? "" }
+        : { state: "stopped", outcome: outcomeOf(record) };
+  const processes = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
+  const claim = firstClaim(subject.owners);
+  const session: Session = {
+    agent: subject.agent,
+    home: subject.home,
+    id: subject.id,
+    status,
+    reason: doing !== null ? doing.reason : status.state === "unknown" ? status.why : stoppedReason(record),
+    since: doing === null ? (status.state === "stopped" ? endOf(record) : null) : doing.since,
+    waiting: doing?.activity === "waiting" ? doing.waiting : null,
+    background: running ? (claim?.background ?? record?.background ?? null) : null,
+    cwd: record?.cwd ?? claim?.cwd ?? processes[0]?.detail?.cwd ?? null,
+    startedAt: record?.createdAt ?? processes[0]?.startedAt ?? null,
+    updatedAt: record?.lastMessageAt ?? record?.writtenAt ?? claim?.writtenAt ?? null,
+    endedAt: status.state === "stopped" ? endOf(record) : null,
+    parent: record?.parent ?? null,
+    continuedBy: record?.continuedBy ?? null,
+    record,
+    processes,
+    conflicts: conflictsOf(subject),
+    evidence: [],
+    wouldChange: [],
+  };
+  const { evidence: list, wouldChange } = proofs(session, subject, doubts, evidence, table);
+  return { ...session, evidence: list, wouldChange };
+}
+
+interface Doing {
+  activity: Activity;
+  reason: string | null;
+  since: number | null;
+  waiting: Session["waiting"];
+}
+
+/** Rule 3: the process's or the host's own word first, then the record; what neither says is unclear. */
+function activityOf(subject: Subject, record: NativeRecord | null): Doing {
+  const said = wordOfOwner(subject.owners, record) ?? wordOfRecord(record, subject.reading);
+  const rows = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
+  return rows.length > 0 && rows.every(isSuspended) ? { ...said, reason: "suspended" } : said;
+}
+
+/** Of several owners the one that asks for most attention speaks. */
+function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null): Doing | null {
+  const words = owners.flatMap((owner): Doing[] => {
+    if (owner.kind === "host") {
+      const { hosted } = owner;
+      return hosted === null ? [] : [{ activity: hosted.activity, reason: null, since: null, waiting: hosted.waiting }];
+    }
+    const says = owner.claim?.says;
+    if (says === undefined || says === null) return [];
+    return [{ ...says, waiting: owner.claim?.waiting ?? record?.waiting ?? null }];
+  });
+  const order: Activity[] = ["waiting", "working", "unclear", "idle"];
+  return words.sort((a, b) => order.indexOf(a.activity) - order.indexOf(b.activity))[0] ?? null;
+}
+
+function wordOfRecord(record: NativeRecord | null, reading: Reading<NativeRecord> | null): Doing {
+  const unclear = (reason: string, since: number | null = null): Doing => ({
+    activity: "unclear",
+    reason,
+    since,
+    waiting: null,
+  });
+  if (record === null) return unclear(reading === null ? "nothing recorded yet" : "its record cannot be read");
+  const turn: Turn = record.turn;
+  switch (turn.state) {
+    case "none":
+      return unclear("no prompt recorded yet");
+    case "unclear":
+      return unclear(turn.why);
+    case "closed":
+      return { activity: "idle", reason: backgroundReason(record), since: turn.at, waiting: null };
+    case "open": {
+      const waiting = record.waiting;
+      if (waiting !== null) return { activity: "waiting", reason: waiting.kind, since: waiting.since, waiting };
+      if (turn.doubt !== null) return unclear(turn.doubt, turn.since);
+      return { activity: "working", reason: null, since: turn.since, waiting: null };
+    }
+  }
+}
+
+function backgroundReason(record: NativeRecord): string | null {
+  const { shells, subagents } = record.background ?? { shells: 0, subagents: 0 };
+  const parts = [
+    shells > 0 ? `${shells} background shell${shells > 1 ? "s" : ""}` : null,
+    subagents > 0 ? `${subagents} subagent${subagents > 1 ? "s" : ""}` : null,
+  ].filter((part) => part !== null);
+  return parts.length > 0 ? parts.join(", ") : null;
+}
+
+/** Rule 2: stopped needs proof. Every reason why "nobody has it" is not proven. */
+function whyNotProven(subject: Subject, evidence: Evidence, table: ProcessTable | null): Doubt[] {
+  const doubts: Doubt[] = [];
+  if (!evidence.processes.ok) {
+    const { message, source } = evidence.processes.problem;
+    doubts.push({ why: `the process table could not be read: ${message}`, source, rule: "R2" });
+  }
+  for (const gap of table?.gaps ?? [])
+    doubts.push({ why: `the process table was not read whole: ${gap.message}`, source: gap.source, rule: "R2" });
+  doubts.push(...subject.doubts);
+  const { store, reading } = subject;
+  if (reading !== null && !reading.ok)
+    doubts.push({ why: reading.problem.message, source: reading.problem.source, rule: "R2" });
+  if (store !== null && !store.listing.ok) {
+    const { message, source } = store.listing.problem;
+    doubts.push({ why: `its store could not be read whole: ${message}`, source, rule: "R2" });
+  }
+  if (table !== null && !table.namespace.initial && store !== null && !store.onRootDevice)
+    doubts.push({
+      why: "we are inside a pid namespace and its store is shared from outside: an owner could be invisible from here",
+      source: store.home,
+      rule: "R10",
+    });
+  return doubts;
+}
+
+function outcomeOf(record: NativeRecord | null): Extract<Status, { state: "stopped" }>["outcome"] {
+  if (record === null) return null;
+  if (record.turn.state === "open") return "cut-off";
+  return record.turn.state === "closed" ? record.turn.outcome : null;
+}
+
+function stoppedReason(record: NativeRecord | null): string | null {
+  if (record === null) return null;
+  if (record.turn.state === "unclear") return record.turn.why;
+  if (record.turn.state === "none") return "no prompt recorded";
+  if (record.turn.state !== "open") return null;
+  return record.waiting === null ? "ended inside a turn" : "ended while waiting for an answer";
+}
+
+const endOf = (record: NativeRecord | null): number | null =>
+  record === null ? null : record.turn.state === "closed" ? record.turn.at : record.lastMessageAt;
+
+function ownerOf(owners: readonly FoundOwner[]): Owner {
+  const processes = owners.flatMap((owner) => (owner.kind === "process" ? [owner] : []));
+  const [strongest] = processes;
+  if (strongest !== undefined)
+    return { kind: "process", processes: processes.map((p) => p.row.identity), link: strongest.link };
+  const host = owners.find((owner) => owner.kind === "host");
+  return { kind: "host", process: host?.row?.identity ?? null, address: host?.address ?? "" };
+}
+
+function conflictsOf(subject: Subject): string[] {
+  const conflicts: string[] = [];
+  const pids = subject.owners.map((owner) => owner.row?.identity.pid ?? null).filter((pid) => pid !== null);
+  if (new Set(pids).size > 1) conflicts.push(`${pids.length} live processes have this session: ${pids.join(", ")}`);
+  for (const other of subject.otherRecords) conflicts.push(`another record has the same id: ${other.source}`);
+  return conflicts;
+}
+
+const firstClaim = (owners: readonly FoundOwner[]) => {
+  for (const owner of owners) if (owner.kind === "process" && owner.claim !== null) return owner.claim;
+  return null;
+};
+
+/** A live agent process that names no session: shown, never given an id. */
+function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evidence): Session {
+  const { row, detail, home, rules } = found.process;
+  const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : "no session recorded yet";
+  const owner: Owner = { kind: "process", processes: [row.identity], link: null };
+  const session: Session = {
+    agent: rules.agent,
+    home: home ?? "",
+    id: null,
+    status: { state: "running", owner, activity: "unclear" },
+    reason: isSuspended(row) ? "suspended" : maybe,
+    since: null,
+    waiting: null,
+    background: null,
+    cwd: detail.cwd,
+    startedAt: row.startedAt,
+    updatedAt: null,
+    endedAt: null,
+    parent: null,
+    continuedBy: null,
+    record: null,
+    processes: [row],
+    conflicts: [],
+    evidence: [],
+    wouldChange: [],
+  };
+  const { evidence: list, wouldChange } = proofs(session, null, [], evidence, null);
+  return { ...session, evidence: list, wouldChange };
+}
+
+/** An agent started below another agent's process is its child. Shown, never used for a state. */
+function setParents(sessions: Session[], table: ProcessTable): void {
+  const sessionOf = new Map<number, Session>();
+  for (const session of sessions)
+    if (session.status.state === "running" && session.status.owner.kind === "process")
+      for (const row of session.processes) sessionOf.set(row.identity.pid, session);
+  const parentOf = new Map(table.rows.map((row: ProcessRow) => [row.identity.pid, row.parent]));
+  for (const session of new Set(sessionOf.values())) {
+    if (session.parent !== null) continue;
+    const seen = new Set<number>();
+    let pid = session.processes[0]?.parent;
+    while (pid !== undefined && pid > 0 && !seen.has(pid)) {
+      seen.add(pid);
+      const above = sessionOf.get(pid);
+      if (above !== undefined && above !== session && above.id !== null) {
+        session.parent = above.id;
+        break;
+      }
+      pid = parentOf.get(pid);
+    }
+  }
+}
+
+function collectProblems(evidence: Evidence): Problem[] {
+  const problems: Problem[] = [...evidence.problems];
+  if (!evidence.processes.ok) problems.push(evidence.processes.problem);
+  else {
+    problems.push(...evidence.processes.value.gaps);
+    for (const { detail } of evidence.processes.value.rows) if (detail?.ours) problems.push(...detail.unread);
+  }
+  // What a dead process left behind, broken or not, keeps nobody from a true answer.
+  const table = evidence.processes.ok ? evidence.processes.value : null;
+  const livePids = table === null ? null : new Set(table.rows.filter(isLive).map((row) => row.identity.pid));
+  for (const store of evidence.stores) {
+    if (!store.listing.ok) problems.push(store.listing.problem);
+    for (const { reading } of store.rows) if (!reading.ok) problems.push(reading.problem);
+    for (const { pid, reading } of store.claims)
+      if (!reading.ok && (pid === anyPid || livePids === null || livePids.has(pid))) problems.push(reading.problem);
+  }
+  for (const { answer } of evidence.hosts) if (!answer.ok) problems.push(answer.problem);
+  return problems.sort((a, b) => compareText(a.source, b.source) || compareText(a.code, b.code));
+}
+
+/** Input order must not show: newest first, then by name. */
+const bySessionOrder = (a: Session, b: Session): number =>
+  (b.updatedAt ?? b.startedAt ?? 0) - (a.updatedAt ?? a.startedAt ?? 0) ||
+  compareText(a.agent, b.agent) ||
+  compareText(a.home, b.home) ||
+  compareText(a.id ?? "", b.id ?? "") ||
+  (a.processes[0]?.identity.pid ?? 0) - (b.processes[0]?.identity.pid ?? 0);
+
+const strength = (link: Link | null): number => (link === null ? linkStrengths.length : linkStrengths.indexOf(link));
+
+const byOwnerOrder = (a: FoundOwner, b: FoundOwner): number =>
+  strength(a.kind === "process" ? a.link : null) - strength(b.kind === "process" ? b.link : null) ||
+  (a.row?.identity.pid ?? 0) - (b.row?.identity.pid ?? 0) ||
+  compareText(a.kind === "host" ? a.address : a.source, b.kind === "host" ? b.address : b.source);
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,73 @@
+// Lines of a file, oldest or newest first, read in chunks so that a caller who needs three lines reads three lines.
+import { readSync } from "node:fs";
+
+const chunkBytes = 64 * 1024;
+
+/** A longer line is passed over: it costs more to read than any fact in it is worth. */
+const longestLine = 8 * 1024 * 1024;
+
+const newline = 10;
+
+/** Complete lines from the start; null stands for one that is too long. What follows the last newline is not a line yet. */
+export function* linesForward(fd: number, size: number): Generator<Buffer | null> {
+  let carried: Buffer[] = [];
+  let carriedBytes = 0;
+  for (let position = 0; position < size; ) {
+    const chunk = readChunk(fd, position, Math.min(chunkBytes, size - position));
+    if (chunk.length === 0) return;
+    position += chunk.length;
+    let from = 0;
+    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, from)) {
+      const tooLong = carriedBytes + end - from > longestLine;
+      yield tooLong ? null : Buffer.concat([...carried, chunk.subarray(from, end)]);
+      carried = [];
+      carriedBytes = 0;
+      from = end + 1;
+    }
+    carriedBytes += chunk.length - from;
+    if (carriedBytes <= longestLine) carried.push(chunk.subarray(from));
+    else carried = [];
+  }
+}
+
+/** Complete lines from the end, up to `most` bytes back; null stands for one that is too long. */
+export function* linesBackward(fd: number, size: number, most: number): Generator<Buffer | null> {
+  let later: Buffer[] = [];
+  let laterBytes = 0;
+  // Before the first newline from the end stands a line that is still being written: not a line.
+  let insideLine = false;
+  const stop = Math.max(0, size - most);
+  for (let position = size; position > stop; ) {
+    const from = Math.max(stop, position - chunkBytes);
+    const chunk = readChunk(fd, from, position - from);
+    if (chunk.length < position - from) return;
+    position = from;
+    let end = chunk.length;
+    for (let at = chunk.lastIndexOf(newline); at !== -1; at = end > 0 ? chunk.lastIndexOf(newline, end - 1) : -1) {
+      if (insideLine) yield lineOf(chunk.subarray(at + 1, end), later, laterBytes);
+      insideLine = true;
+      later = [];
+      laterBytes = 0;
+      end = at;
+    }
+    laterBytes += end;
+    if (insideLine && laterBytes <= longestLine) later.unshift(chunk.subarray(0, end));
+    else later = [];
+  }
+  if (stop === 0 && insideLine && laterBytes > 0) yield lineOf(Buffer.alloc(0), later, laterBytes);
+}
+
+function lineOf(head: Buffer, later: Buffer[], laterBytes: number): Buffer | null {
+  return head.length + laterBytes > longestLine ? null : Buffer.concat([head, ...later]);
+}
+
+function readChunk(fd: number, position: number, length: number): Buffer {
+  const chunk = Buffer.allocUnsafe(length);
+  let filled = 0;
+  while (filled < length) {
+    const got = readSync(fd, chunk, filled, length - filled, position + filled);
+    if (got === 0) break;
+    filled += got;
+  }
+  return chunk.subarray(0, filled);
+}

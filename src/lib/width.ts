@@ -1,0 +1,54 @@
+// Text from elsewhere made fit for a terminal: no control characters, a known width, cut with a mark.
+
+// Whole escape sequences first (colours, titles, links), then what is left of control characters, then the marks that
+// reverse the reading direction: a title must not be able to repaint the table it stands in.
+const escapeSequences =
+  /\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]/g;
+const controls = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+const loneSurrogates = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+/** Without escape sequences and control characters; line breaks and tabs stay. */
+export const plainText = (text: string): string =>
+  text.replace(escapeSequences, "").replace(/\r\n?/g, "\n").replace(controls, "").replace(loneSurrogates, "\ufffd");
+
+/** The same on one line. */
+export const oneLine = (text: string): string => plainText(text).replace(/\s+/g, " ").trim();
+
+/** Columns that the text takes on a terminal. */
+export function width(text: string): number {
+  let columns = 0;
+  for (const character of text) columns += characterWidth(character.codePointAt(0) ?? 0);
+  return columns;
+}
+
+/** At most `columns` wide, with an ellipsis where something was cut. */
+export function cut(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let kept = "";
+  let used = 0;
+  for (const character of text) {
+    used += characterWidth(character.codePointAt(0) ?? 0);
+    if (used > columns - 1) break;
+    kept += character;
+  }
+  return columns > 0 ? `${kept}…` : "";
+}
+
+export const pad = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - width(text)));
+
+function characterWidth(code: number): number {
+  if (code < 0x300) return 1;
+  if ((code >= 0x300 && code <= 0x36f) || code === 0x200b || code === 0x200d || (code >= 0xfe00 && code <= 0xfe0f))
+    return 0;
+  const wide =
+    (code >= 0x1100 && code <= 0x115f) ||
+    (code >= 0x2e80 && code <= 0xa4cf) ||
+    (code >= 0xac00 && code <= 0xd7a3) ||
+    (code >= 0xf900 && code <= 0xfaff) ||
+    (code >= 0xfe30 && code <= 0xfe6f) ||
+    (code >= 0xff00 && code <= 0xff60) ||
+    (code >= 0xffe0 && code <= 0xffe6) ||
+    (code >= 0x1f300 && code <= 0x1faff) ||
+    (code >= 0x20000 && code <= 0x3fffd);
+  return wide ? 2 : 1;
+}

@@ -1,0 +1,123 @@
+// agentctl: argv → command. The only place that turns errors into text and exit codes, and the only process.exit.
+
+import { version } from "../package.json";
+import { closest } from "./cli/arguments.ts";
+import { type Command, type Context, columns, runCommand } from "./cli/command.ts";
+import { AgentctlError, exitCodes } from "./core/problem.ts";
+import { oneLine, plainText } from "./lib/width.ts";
+import { ReaderGone, writeErr, writeOut } from "./sys/stdout.ts";
+
+interface Entry {
+  names: readonly string[];
+  summary: string;
+  load(): Promise<Command>;
+}
+
+/** Each command is loaded only when asked for. */
+const commands: readonly Entry[] = [
+  {
+    names: ["list", "ls", "ps"],
+    summary: "all sessions, as they are now",
+    load: async () => (await import("./cli/list.ts")).list,
+  },
+  {
+    names: ["status"],
+    summary: "one session, all its facts",
+    load: async () => (await import("./cli/status.ts")).status,
+  },
+  {
+    names: ["why"],
+    summary: "the evidence behind a status, and what would change it",
+    load: async () => (await import("./cli/why.ts")).why,
+  },
+  {
+    names: ["adapters"],
+    summary: "the agents that agentctl knows",
+    load: async () => (await import("./cli/adapters.ts")).adapters,
+  },
+  {
+    names: ["doctor"],
+    summary: "what works here, what does not, and what to do",
+    load: async () => (await import("./cli/doctor.ts")).doctor,
+  },
+  {
+    names: ["demo"],
+    summary: "a tour with three scripted agents; needs no API key",
+    load: async () => (await import("./cli/demo.ts")).demo,
+  },
+];
+
+const help = (): string => `agentctl: ps, systemctl and docker for coding agents.
+A session's status is computed when you ask, from the process table and the agent's own records. Nothing is remembered.
+
+Usage: agentctl                 who needs you, what went wrong, whose turn it is
+       agentctl COMMAND …
+
+Commands:
+${columns(commands.map(({ names, summary }) => [names.join(", "), summary] as const))}
+
+Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
+4 ambiguous, 8 cannot tell. Environment: AGENTCTL_HOME, NO_COLOR.
+`;
+
+async function main(args: readonly string[], context: Context): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined) return await runCommand((await import("./cli/overview.ts")).overview, "", [], context);
+  if (name === "--help" || name === "-h" || name === "help") {
+    const [topic] = rest;
+    if (name === "help" && topic !== undefined) return await main([topic, "--help"], context);
+    context.out(help());
+    return 0;
+  }
+  if (name === "--version" || name === "-V" || name === "version") {
+    context.out(`agentctl ${version}\n`);
+    return 0;
+  }
+  if (name === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(rest);
+  if (name === "read-store") return await (await import("./cli/read-store.ts")).runReadStore(rest, context);
+  const entry = commands.find(({ names }) => names.includes(name));
+  if (entry === undefined) throw unknownCommand(name);
+  return await runCommand(await entry.load(), entry.names[0] ?? name, rest, context);
+}
+
+function unknownCommand(name: string): AgentctlError {
+  const near = closest(
+    name,
+    commands.flatMap(({ names }) => names),
+  );
+  const hint = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
+  return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
+}
+
+function failure(error: unknown): number {
+  if (error instanceof ReaderGone) return 0;
+  if (error instanceof AgentctlError) {
+    writeErr(`agentctl: ${plainText(error.message)}\n${error.hint === null ? "" : `  ${plainText(error.hint)}\n`}`);
+    return exitCodes[error.code];
+  }
+  writeErr(
+    `agentctl: this should not happen: ${plainText(error instanceof Error ? (error.stack ?? error.message) : String(error))}\n`,
+  );
+  return exitCodes.failed;
+}
+
+const context: Context = {
+  env: process.env,
+  // Asked for only where needed: the directory we stand in may have been removed.
+  get cwd() {
+    return process.cwd();
+  },
+  out: writeOut,
+  err: writeErr,
+};
+
+/** `demo-agent` as a link to this binary is the demo agent. */
+const calledAs = (process.argv0 ?? "").split("/").pop();
+const args = process.argv.slice(2);
+let code: number;
+try {
+  code = await main(calledAs === "demo-agent" ? ["demo-agent", ...args] : args, context);
+} catch (error) {
+  code = failure(error);
+}
+process.exit(code);

@@ -1,0 +1,36 @@
+// A store on a network or FUSE file system is read by a process of its own: if its server hangs, that process hangs, we do not.
+import type { Adapter } from "../adapters/adapter.ts";
+import type { Store } from "../core/evidence.ts";
+import { type Problem, unread } from "../core/problem.ts";
+import { type Deadline, within } from "../lib/deadline.ts";
+import { selfCommand } from "../sys/self.ts";
+import { spawnForText } from "../sys/spawn.ts";
+
+/** The hidden command that the reading process runs. */
+export const readStoreCommand = "read-store";
+
+/** null: there is no such store. Unread: the answer did not come in time, or was none. */
+export async function readDistantStore(
+  adapter: Adapter,
+  home: string,
+  deadline: Deadline,
+  command: readonly string[] = [...selfCommand(), readStoreCommand, adapter.agent, home],
+): Promise<Store | null> {
+  const child = spawnForText(command);
+  const text = await within(deadline, child.text);
+  if (text === null) {
+    child.kill();
+    return unreadStore(adapter, home, "store-slow", "its file system does not answer in time");
+  }
+  try {
+    // Our own child's words, of our own type.
+    return JSON.parse(text) as Store | null;
+  } catch (error) {
+    return unreadStore(adapter, home, "store-unreadable", `the reading process failed: ${String(error)}`);
+  }
+}
+
+function unreadStore(adapter: Adapter, home: string, code: Problem["code"], message: string): Store {
+  const listing = unread({ code, agent: adapter.agent, source: home, message });
+  return { agent: adapter.agent, home, names: [home], onRootDevice: false, listing, rows: [], claims: [] };
+}

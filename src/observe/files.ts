@@ -1,0 +1,92 @@
+// Finds and opens the files of a store. Never follows a pipe into a hang, never opens a device, never writes.
+import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { FileSet } from "../adapters/adapter.ts";
+import { failureText, isGone } from "./failure.ts";
+
+export interface FoundFile {
+  path: string;
+  /** What the name identifies: a session id or a pid. */
+  subject: string;
+}
+
+export interface Found {
+  files: FoundFile[];
+  /** Folders that are there but could not be listed: there may be more files. */
+  failures: { path: string; message: string }[];
+}
+
+/** Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. */
+export function findFiles(home: string, set: FileSet): Found {
+  const found: Found = { files: [], failures: [] };
+  let folders = [home];
+  for (const part of set.folder.split("/"))
+    folders =
+      part === "*"
+        ? folders.flatMap((folder) => subfolders(folder, found))
+        : folders.map((folder) => join(folder, part));
+  for (const folder of folders)
+    for (const { name } of entriesOf(folder, found)) {
+      const groups = set.name.exec(name)?.groups;
+      const subject = groups?.["id"] ?? groups?.["pid"];
+      if (subject !== undefined) found.files.push({ path: join(folder, name), subject });
+    }
+  return found;
+}
+
+function entriesOf(folder: string, found: Found): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    if (!isGone(error)) found.failures.push({ path: folder, message: failureText(error) });
+    return [];
+  }
+}
+
+/** Plain files beside the folders are none of ours; a link counts if it leads to a folder. */
+const subfolders = (folder: string, found: Found): string[] =>
+  entriesOf(folder, found)
+    .filter(
+      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(join(folder, entry.name), found)),
+    )
+    .map((entry) => join(folder, entry.name));
+
+function leadsToFolder(path: string, found: Found): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    if (!isGone(error)) found.failures.push({ path, message: failureText(error) });
+    return false;
+  }
+}
+
+export interface OpenFile {
+  fd: number;
+  size: number;
+  writtenAt: number;
+}
+
+/** Hands an open regular file to `use`. O_NONBLOCK: opening a pipe must not wait for its writer. */
+export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    const stat = fstatSync(fd);
+    if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
+    if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
+    return use({ fd, size: stat.size, writtenAt: stat.mtimeMs });
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function readWhole(file: OpenFile, most: number): Buffer {
+  if (file.size > most) throw new Error(`larger than ${most} bytes`);
+  const bytes = Buffer.allocUnsafe(file.size);
+  let filled = 0;
+  while (filled < bytes.length) {
+    const got = readSync(file.fd, bytes, filled, bytes.length - filled, filled);
+    if (got === 0) break;
+    filled += got;
+  }
+  return bytes.subarray(0, filled);
+}

@@ -1,0 +1,188 @@
+// One look at the machine: records and hosts first, then the process table, then once more at what seems cut off.
+// The order is rule 11: a process that ends between the readings has written its last word before we look for it.
+import type { Adapter } from "../adapters/adapter.ts";
+import { deriveSessions } from "../core/derive.ts";
+import type { Evidence, HostAnswer, Store } from "../core/evidence.ts";
+import type { Reading } from "../core/problem.ts";
+import { isLive, type ProcessTable } from "../core/process.ts";
+import type { Session, SessionList } from "../core/session.ts";
+import { type Deadline, deadlineIn } from "../lib/deadline.ts";
+import { readDistantStore } from "./distant-store.ts";
+import { findFiles } from "./files.ts";
+import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
+import { type Identify, readHosts } from "./hosts.ts";
+import { mayHang, mountTable } from "./mounts.ts";
+import type { ProcessWish } from "./process-wish.ts";
+import { readProcesses } from "./processes.ts";
+import { readClaims, readRecord, readStore } from "./stores.ts";
+
+export interface Look {
+  adapters: readonly Adapter[];
+  env: Environment;
+  /** How long stores and hosts may take, together. */
+  patienceMs?: number;
+  /** Injected by tests: the clock, and the reader of the process table. */
+  now?: () => number;
+  processes?: (wish: ProcessWish) => Reading<ProcessTable>;
+}
+
+const defaultPatienceMs = 2_000;
+
+/** Every command, page and API goes through here. */
+export async function lookAtSessions(look: Look): Promise<SessionList> {
+  return deriveSessions(await observe(look), look.adapters);
+}
+
+export async function observe(look: Look): Promise<Evidence> {
+  const readTable = look.processes ?? readProcesses;
+  const now = look.now ?? Date.now;
+  const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
+  const { settings, problems } = readSettings(look.env);
+  const homes = new Homes();
+  for (const adapter of look.adapters)
+    for (const name of homesOf(adapter, look.env, settings)) homes.add(adapter, name);
+
+  const stores: Store[] = [];
+  const hosts: HostAnswer[] = [];
+  let processes: Reading<ProcessTable>;
+  do {
+    // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
+    await readHomes(homes.takeUnread(), stores, hosts, identifyWith(readTable), deadline);
+    processes = readTable(wishFor(look.adapters, stores));
+    if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
+  } while (homes.hasUnread());
+  for (const store of stores) store.names = homes.namesOf(store);
+
+  const evidence: Evidence = { at: now(), processes, stores, hosts, problems };
+  lookAgain(evidence, look.adapters);
+  return evidence;
+}
+
+/** Homes by their real path, with every name under which they came up. */
+class Homes {
+  private readonly known = new Map<string, { adapter: Adapter; home: string; names: Set<string>; read: boolean }>();
+
+  add(adapter: Adapter, name: string): void {
+    const home = realHome(name);
+    const key = `${adapter.agent}\0${home}`;
+    const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), read: false };
+    entry.names.add(name);
+    this.known.set(key, entry);
+  }
+
+  takeUnread(): { adapter: Adapter; home: string }[] {
+    const fresh = [...this.known.values()].filter((entry) => !entry.read);
+    for (const entry of fresh) entry.read = true;
+    return fresh;
+  }
+
+  hasUnread = (): boolean => [...this.known.values()].some((entry) => !entry.read);
+
+  namesOf = (store: Store): string[] => [...(this.known.get(`${store.agent}\0${store.home}`)?.names ?? [store.home])];
+}
+
+async function readHomes(
+  homes: { adapter: Adapter; home: string }[],
+  stores: Store[],
+  hosts: HostAnswer[],
+  identify: Identify,
+  deadline: Deadline,
+): Promise<void> {
+  const mounts = mountTable();
+  const distant = homes.filter(({ home }) => mayHang(home, mounts));
+  const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
+  const asked = homes.flatMap(({ adapter, home }) =>
+    mayHang(home, mounts) ? [] : readHosts(adapter, home, identify, deadline),
+  );
+  for (const { adapter, home } of homes) {
+    if (mayHang(home, mounts)) continue;
+    const store = readStore(adapter, home, deadline);
+    if (store !== null) stores.push(store);
+  }
+  stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
+  hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
+}
+
+function wishFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessWish {
+  return {
+    names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
+    pids: new Set(stores.flatMap((store) => store.claims.map((claim) => claim.pid))),
+    environment: new Set([...ownKeys, ...adapters.flatMap((adapter) => adapter.environment)]),
+    lockedFiles: adapters.flatMap((adapter) => adapter.lockedFiles ?? []),
+  };
+}
+
+const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION"];
+
+function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: Homes): void {
+  for (const row of table.rows) {
+    const env = row.detail?.ours && row.detail.sameFiles ? row.detail.env : null;
+    if (row.detail === null || env === null || !isLive(row)) continue;
+    for (const adapter of adapters) {
+      if (adapter.role(row.name, row.detail) === null) continue;
+      const home = adapter.home(env);
+      if (home !== null) homes.add(adapter, home);
+    }
+  }
+}
+
+/** The process behind a host's socket, looked up when it is about to be asked. */
+function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): Identify {
+  let table: Reading<ProcessTable> | null = null;
+  return (pid) => {
+    table ??= readTable({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+    const row = table.ok ? table.value.rows.find((candidate) => candidate.identity.pid === pid) : undefined;
+    return row !== undefined && isLive(row) ? { identity: row.identity, startedAt: row.startedAt } : null;
+  };
+}
+
+/** What was written while we looked: without an owner the record is final now, so reading it again settles it. */
+function lookAgain(evidence: Evidence, adapters: readonly Adapter[]): void {
+  const { sessions } = deriveSessions(evidence, adapters);
+  const mounts = mountTable();
+  for (const store of evidence.stores) {
+    const adapter = adapters.find((candidate) => candidate.agent === store.agent);
+    if (adapter === undefined || mayHang(store.home, mounts)) continue;
+    const here = sessions.filter((session) => session.agent === store.agent && session.home === store.home);
+    const silent = here.filter((session) => session.id === null).flatMap((session) => session.processes);
+    if (silent.length > 0) readClaimsAgain(adapter, store, new Set(silent.map((row) => row.identity.pid)));
+    const doubtful = here.filter((session) => needsSecondLook(session, evidence.at));
+    readRecordsAgain(adapter, store, new Set(doubtful.map((session) => session.id)));
+  }
+}
+
+const recentMs = 2_000;
+
+function needsSecondLook(session: Session, at: number): boolean {
+  const { record, status } = session;
+  if (record === null) return false;
+  if (status.state === "running") return record.torn;
+  const recent = record.writtenAt !== null && record.writtenAt > at - recentMs;
+  return status.state === "stopped" && (record.turn.state === "open" || record.torn || recent);
+}
+
+/**
+ * A process that had said nothing when we read the announcements may have spoken since, and begun a record. Only the
+ * words of these processes are taken in: whoever else spoke meanwhile is not in our process table.
+ */
+function readClaimsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<number>): void {
+  const before = new Set(store.rows.map((row) => row.id));
+  const spoken = readClaims(adapter, store.home).filter((claim) => pids.has(claim.pid));
+  store.claims = [...store.claims.filter((claim) => !pids.has(claim.pid)), ...spoken];
+  const claimed = spoken.flatMap(({ reading }) => (reading.ok ? [reading.value.session] : []));
+  const fresh = new Set(claimed.filter((id) => !before.has(id)));
+  if (fresh.size === 0) return;
+  for (const set of adapter.records)
+    for (const file of findFiles(store.home, set).files) {
+      const reading = fresh.has(file.subject) ? readRecord(adapter, file) : null;
+      if (reading !== null) store.rows.push({ id: file.subject, reading });
+    }
+}
+
+function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<string | null>): void {
+  for (const row of store.rows) {
+    if (!ids.has(row.id) || !row.reading.ok) continue;
+    // Vanished in between: what we read of it stands, it was there when we looked.
+    row.reading = readRecord(adapter, { path: row.reading.value.source, subject: row.id }) ?? row.reading;
+  }
+}

@@ -1,0 +1,254 @@
+// The process table from /proc: the stat line of every process, details only of those that an agent asks for.
+import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
+import { type Problem, type Reading, read, unread } from "../core/problem.ts";
+import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
+import { errorCode, failureText, isGone } from "./failure.ts";
+import type { ProcessWish } from "./process-wish.ts";
+
+/** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
+export interface ProcFs {
+  list(path: string): string[];
+  read(path: string): Buffer;
+  link(path: string): string;
+  /** Does a process with this pid exist, even if /proc does not show it? */
+  exists(pid: number): boolean;
+  pid: number;
+  uid: number;
+  now(): number;
+}
+
+/** USER_HZ: fixed at 100 in every Linux that /proc speaks of, whatever the kernel's own tick. */
+const ticksPerSecond = 100;
+
+const initialNamespace = "pid:[4026531836]";
+
+export function readLinuxProcesses(wish: ProcessWish, proc: ProcFs = realProcFs): Reading<ProcessTable> {
+  try {
+    return read(readTable(wish, proc));
+  } catch (error) {
+    const message = failureText(error);
+    return unread({ code: "processes-unreadable", agent: null, source: "/proc", message });
+  }
+}
+
+function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
+  const self = proc.link("/proc/self");
+  if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
+  const boot = proc.read("/proc/sys/kernel/random/boot_id").toString("latin1").trim();
+  const namespace = ownNamespace(proc);
+  const uptimeMs = Number.parseFloat(proc.read("/proc/uptime").toString("latin1")) * 1000;
+  const bootedAt = proc.now() - uptimeMs;
+
+  const rows: ProcessRow[] = [];
+  const gaps: Problem[] = [];
+  const foreign = new Set<number>();
+  for (const name of proc.list("/proc")) {
+    const first = name.charCodeAt(0);
+    if (first < 48 || first > 57) continue;
+    const pid = Number(name);
+    const row = readRow(pid, boot, bootedAt, wish, proc);
+    if (row === "gone") continue;
+    if (row === "foreign") foreign.add(pid);
+    else if ("code" in row) gaps.push(row);
+    else rows.push(row);
+  }
+  const seen = new Set(rows.map((row) => row.identity.pid));
+  const hidden = [...wish.pids].filter((pid) => foreign.has(pid) || (!seen.has(pid) && proc.exists(pid)));
+  return { boot, namespace, rows, gaps, hidden };
+}
+
+function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
+  try {
+    const id = proc.link("/proc/self/ns/pid");
+    return { id, initial: id === initialNamespace };
+  } catch (error) {
+    // A kernel without namespaces has only one; anything else that hides the link means that we cannot tell.
+    return { id: null, initial: isGone(error) };
+  }
+}
+
+function readRow(
+  pid: number,
+  boot: string,
+  bootedAt: number,
+  wish: ProcessWish,
+  proc: ProcFs,
+): ProcessRow | Problem | "gone" | "foreign" {
+  const path = `/proc/${pid}/stat`;
+  for (;;) {
+    const stat = readStat(path, proc);
+    if (stat === "gone" || stat === "foreign" || "code" in stat) return stat;
+    const wanted = wish.names.has(stat.name) || wish.pids.has(pid);
+    const dead = stat.state === "Z" || stat.state === "X";
+    const detail = wanted && !dead ? readDetail(pid, wish, proc) : null;
+    if (detail !== null) {
+      // The pid may have changed hands, or the process its program, between the two readings.
+      const again = readStat(path, proc);
+      if (again === "gone") return "gone";
+      if (again === "foreign" || "code" in again) return again;
+      if (again.start !== stat.start || again.name !== stat.name) continue;
+    }
+    const startedAt = bootedAt + (Number(stat.start) / ticksPerSecond) * 1000;
+    const { parent, session, state, name, tty } = stat;
+    return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
+  }
+}
+
+function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreign" {
+  try {
+    const stat = parseStat(proc.read(path));
+    if (stat !== null) return stat;
+    return { code: "process-unreadable", agent: null, source: path, message: "not a stat line" };
+  } catch (error) {
+    if (isGone(error)) return "gone";
+    // hidepid=1 refuses the stat lines of other users, never our own.
+    if (errorCode(error) === "EACCES" || errorCode(error) === "EPERM") return "foreign";
+    return { code: "process-unreadable", agent: null, source: path, message: failureText(error) };
+  }
+}
+
+export interface Stat {
+  name: string;
+  state: string;
+  parent: number;
+  session: number;
+  tty: string | null;
+  start: string;
+}
+
+/** The name may hold spaces, parentheses and newlines: fields count from the last `)`. */
+export function parseStat(bytes: Buffer): Stat | null {
+  const open = bytes.indexOf(40);
+  const close = bytes.lastIndexOf(41);
+  if (open === -1 || close < open) return null;
+  const fields = bytes.toString("latin1", close + 2).split(" ");
+  const [state, parent, , session, tty] = fields;
+  const threads = Number(fields[17]);
+  const start = fields[19];
+  if (state === undefined || session === undefined || start === undefined || !/^\d+$/.test(start.trim())) return null;
+  return {
+    name: bytes.toString("utf8", open + 1, close),
+    // A process whose first thread has ended shows Z while its other threads work on: that is not dead.
+    state: state === "Z" && threads > 1 ? "S" : state,
+    parent: Number(parent),
+    session: Number(session),
+    tty: ttyName(Number(tty)),
+    start: start.trim(),
+  };
+}
+
+/** Field 7 packs the device number: major in bits 8-15, minor in the rest. */
+function ttyName(device: number): string | null {
+  if (!Number.isInteger(device) || device === 0) return null;
+  const major = (device >>> 8) & 0xff;
+  const minor = (device & 0xff) | ((device >>> 12) & 0xfff00);
+  if (major >= 136 && major <= 143) return `/dev/pts/${(major - 136) * 256 + minor}`;
+  if (major === 4) return minor < 64 ? `/dev/tty${minor}` : `/dev/ttyS${minor - 64}`;
+  return `/dev/tty(${major}:${minor})`;
+}
+
+function readDetail(pid: number, wish: ProcessWish, proc: ProcFs): ProcessDetail {
+  const unreadParts: Problem[] = [];
+  const part = <T>(name: string, reader: (path: string) => T): T | null => {
+    const path = `/proc/${pid}/${name}`;
+    try {
+      return reader(path);
+    } catch (error) {
+      if (!isGone(error))
+        unreadParts.push({ code: "process-unreadable", agent: null, source: path, message: failureText(error) });
+      return null;
+    }
+  };
+  const { uid, innerPid } = part("status", (path) => parseStatus(proc.read(path))) ?? { uid: null, innerPid: null };
+  const ours = uid === null || uid === proc.uid;
+  const argv = part("cmdline", (path) => splitNul(proc.read(path)));
+  const exe = part("exe", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
+  const cwd = part("cwd", (path) => proc.link(path));
+  // Another user's environment is none of our business, even where we may read it.
+  const env = ours ? part("environ", (path) => pickEnvironment(proc.read(path), wish.environment)) : null;
+  const lockedFiles =
+    ours && wish.lockedFiles.length > 0 ? part("fd", (path) => lockedAmong(path, pid, wish, proc)) : [];
+  const namespace = part("ns/pid", (path) => proc.link(path));
+  const mounts = part("ns/mnt", (path) => proc.link(path));
+  const sameFiles = mounts === null || mounts === proc.link("/proc/self/ns/mnt");
+  const locked = lockedFiles ?? [];
+  const unread = ours ? unreadParts : [];
+  return { uid, ours, argv, exe, cwd, env, lockedFiles: locked, namespace, innerPid, sameFiles, unread };
+}
+
+function parseStatus(bytes: Buffer): { uid: number | null; innerPid: number | null } {
+  const text = bytes.toString("latin1");
+  const uid = /^Uid:\s+(\d+)/m.exec(text)?.[1];
+  const innerPid = /^NSpid:.*?(\d+)$/m.exec(text)?.[1];
+  return { uid: uid === undefined ? null : Number(uid), innerPid: innerPid === undefined ? null : Number(innerPid) };
+}
+
+const splitNul = (bytes: Buffer): string[] => {
+  const text = bytes.toString("utf8");
+  return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
+};
+
+function pickEnvironment(bytes: Buffer, keys: ReadonlySet<string>): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (let from = 0; from < bytes.length; ) {
+    const next = bytes.indexOf(0, from);
+    const end = next === -1 ? bytes.length : next;
+    const equals = bytes.indexOf(61, from);
+    if (equals > from && equals < end && equals - from <= longestKey) {
+      const key = bytes.toString("latin1", from, equals);
+      if (keys.has(key) && !(key in picked)) picked[key] = bytes.toString("utf8", equals + 1, end);
+    }
+    from = end + 1;
+  }
+  return picked;
+}
+
+const longestKey = 64;
+
+function lockedAmong(folder: string, pid: number, wish: ProcessWish, proc: ProcFs): string[] {
+  const locked: string[] = [];
+  for (const fd of proc.list(folder)) {
+    try {
+      const target = proc.link(`${folder}/${fd}`);
+      if (!wish.lockedFiles.some((pattern) => pattern.test(target))) continue;
+      if (/^lock:/m.test(proc.read(`/proc/${pid}/fdinfo/${fd}`).toString("latin1"))) locked.push(target);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+  return locked;
+}
+
+const buffer = Buffer.allocUnsafe(64 * 1024);
+
+const realProcFs: ProcFs = {
+  list: (path) => readdirSync(path),
+  link: (path) => readlinkSync(path),
+  read(path) {
+    const fd = openSync(path, "r");
+    try {
+      let filled = readSync(fd, buffer, 0, buffer.length, null);
+      if (filled < buffer.length) return buffer.subarray(0, filled);
+      const chunks = [Buffer.from(buffer)];
+      while (filled > 0) {
+        filled = readSync(fd, buffer, 0, buffer.length, null);
+        chunks.push(Buffer.from(buffer.subarray(0, filled)));
+      }
+      return Buffer.concat(chunks);
+    } finally {
+      closeSync(fd);
+    }
+  },
+  exists(pid) {
+    try {
+      // Allowed to signal it, yet /proc did not show it: it started after we looked, so it is not the claimed one.
+      process.kill(pid, 0);
+      return false;
+    } catch (error) {
+      return errorCode(error) === "EPERM";
+    }
+  },
+  pid: process.pid,
+  uid: process.getuid?.() ?? -1,
+  now: () => Date.now(),
+};

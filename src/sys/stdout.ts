@@ -1,0 +1,58 @@
+// Writing to stdout and stderr, and what kind of terminal is there. process.stdout costs 13 ms to touch; these calls do not.
+
+import { dlopen, FFIType } from "bun:ffi";
+import { fstatSync, writeSync } from "node:fs";
+
+/** A reader that went away (`| head`): not an error, but nobody is left to talk to. */
+export class ReaderGone extends Error {}
+
+export const writeOut = (text: string): void => writeAll(1, text);
+export const writeErr = (text: string): void => writeAll(2, text);
+
+function writeAll(fd: number, text: string): void {
+  const bytes = Buffer.from(text, "utf8");
+  for (let written = 0; written < bytes.length; ) {
+    try {
+      written += writeSync(fd, bytes, written, bytes.length - written);
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? error.code : "";
+      if (code === "EPIPE") throw new ReaderGone("the reader of our output went away", { cause: error });
+      if (code !== "EAGAIN") throw error;
+      // A pipe in non-blocking mode that is full: its reader needs a moment.
+      Bun.sleepSync(1);
+    }
+  }
+}
+
+/** A character device that is not /dev/null and its kin (major 1). */
+export function isTerminal(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    return stat.isCharacterDevice() && stat.rdev >>> 8 !== 1;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EBADF") return false;
+    throw error;
+  }
+}
+
+const windowSizeRequest = process.platform === "darwin" ? 0x40087468 : 0x5413;
+const libc = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
+
+/** Columns of the terminal, or null where there is none. */
+export function terminalColumns(): number | null {
+  if (!isTerminal(1)) return null;
+  try {
+    const { symbols, close } = dlopen(libc, {
+      ioctl: { args: [FFIType.i32, FFIType.u64, FFIType.ptr], returns: FFIType.i32 },
+    });
+    // Larger than the eight bytes of struct winsize: small buffers may move while ffi looks at them.
+    const size = new Uint16Array(2048);
+    const result = symbols.ioctl(1, windowSizeRequest, size);
+    close();
+    return result === 0 && size[1] !== undefined && size[1] > 0 ? size[1] : null;
+  } catch (error) {
+    // musl has its libc under another name; a table of 80 columns is a good answer there.
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}
