@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeNote } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { deadlineIn } from "../lib/deadline.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
 import { type DetachedProcess, runAndShow, spawnDetached } from "../sys/spawn.ts";
@@ -22,7 +22,7 @@ export const demo: Command = {
   async run(_args, context) {
     const tour = new Tour(context);
     try {
-      await tour.run();
+      await Promise.race([tour.run(), interrupted()]);
     } finally {
       await tour.cleanUp();
     }
@@ -52,6 +52,13 @@ const cast = [
   { name: "gardener", steps: ["prompt:Update the dependencies", "say:Updated 4 of them, tests pass.", "end", "idle"] },
 ] as const;
 
+/** Ctrl-C in the middle of the tour: the agents must not stay behind. */
+const interrupted = (): Promise<never> =>
+  new Promise((_, reject) => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+      process.on(signal, () => reject(new AgentctlError("interrupted", "interrupted; everything was cleaned up")));
+  });
+
 class Tour {
   private readonly root = realpathSync(mkdtempSync(join(tmpdir(), "agentctl-demo-")));
   private readonly agents = new Map<string, DetachedProcess>();
@@ -67,9 +74,6 @@ class Tour {
       DEMO_AGENT_HOME: join(this.root, ".demo-agent"),
       AGENTCTL_HOME: join(this.root, ".agentctl"),
     };
-    // Killed by Ctrl-C in the middle of the tour: the agents must not stay behind.
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-      process.on(signal, () => void this.cleanUp().then(() => process.exit(130)));
   }
 
   async run(): Promise<void> {
@@ -138,7 +142,7 @@ class Tour {
     while (!deadline.isOver()) {
       const states = await this.states();
       if ([...expected].every(([name, word]) => states.get(ids.get(name) ?? "") === word)) return;
-      await Bun.sleep(50);
+      await pause(50);
     }
     throw new AgentctlError("failed", "the demo agents did not start", { hint: "agentctl doctor" });
   }
@@ -165,7 +169,7 @@ class Tour {
   private async show(...args: string[]): Promise<void> {
     this.context.out(`${paint(`$ agentctl ${args.join(" ")}`, "cyan", terminalOf(this.context))}\n`);
     await runAndShow([...selfCommand(), ...args], this.env, "show");
-    if (isTerminal(1)) await Bun.sleep(700);
+    if (isTerminal(1)) await pause(700);
   }
 
   async cleanUp(): Promise<void> {

@@ -1,4 +1,5 @@
 // Shows an answer again whenever it changes, until the person has seen enough.
+import { pause } from "../lib/deadline.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
@@ -21,6 +22,6 @@ export async function watch(context: Context, look: () => Promise<Answer>): Prom
     else if (changed) context.out(now.text);
     if (now.problems !== before?.problems) context.err(now.problems);
     before = now;
-    await Bun.sleep(pauseMs);
+    await pause(pauseMs);
   }
 }

@@ -4,6 +4,8 @@ import { randomUUID } from "node:crypto";
 import { appendFileSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { pause } from "../lib/deadline.ts";
+import { spawnDetached } from "../sys/spawn.ts";
 import { answerSocket } from "../sys/unix-socket.ts";
 
 export const demoAgentHelp = `demo-agent: a scripted agent to try agentctl with.
@@ -75,7 +77,7 @@ async function perform(step: string, record: SessionRecord, lines: InputLines): 
     case "say":
       return record.add("reply", { text: rest, tokens: { input: 10, output: 5, cacheRead: 0, cacheWrite: 0 } });
     case "work":
-      return await Bun.sleep(Number(rest) * 1000);
+      return await pause(Number(rest) * 1000);
     case "tool":
       return await runTool(rest, record);
     case "ask": {
@@ -104,8 +106,8 @@ async function perform(step: string, record: SessionRecord, lines: InputLines): 
 /** In a kernel session of its own: killing the agent's group must not reach it, as with real agents. */
 async function runTool(command: string, record: SessionRecord): Promise<void> {
   record.add("tool", { name: "shell", input: command });
-  const child = Bun.spawn(["/bin/sh", "-c", command], { detached: true, stdio: ["ignore", "ignore", "ignore"] });
-  const status = await child.exited;
+  const tool = spawnDetached(["/bin/sh", "-c", command], { cwd: process.cwd(), env: process.env });
+  const status = await tool.exited;
   record.add("tool-result", { name: "shell", text: `exit ${status}`, denied: false });
 }
 

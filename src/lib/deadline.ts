@@ -25,3 +25,5 @@ export async function within<T>(deadline: Deadline, promise: Promise<T>): Promis
     clearTimeout(timer);
   }
 }
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -33,7 +33,7 @@ export function readDarwinProcesses(wish: ProcessWish, system: DarwinSystem): Re
   }
   const files = readOpenFiles(candidates, wish, system);
   for (const candidate of candidates) {
-    const row = finish(candidate, files, wish, system);
+    const row = finish(candidate, files, system);
     if (row !== "gone") rows.push(row);
   }
   rows.sort((a, b) => a.identity.pid - b.identity.pid);
@@ -151,7 +151,6 @@ function look(status: Status, boot: string, wish: ProcessWish, system: DarwinSys
 function finish(
   { row, status, args }: Candidate,
   files: Raw<Map<number, OpenFiles>>,
-  wish: ProcessWish,
   system: DarwinSystem,
 ): ProcessRow | "gone" {
   const { pid } = status;

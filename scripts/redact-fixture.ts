@@ -1,0 +1,78 @@
+// Takes the machine and other people's texts out of a captured file, and keeps its shape.
+
+export interface Redaction {
+  /** The throw-away world's folder. */
+  world: string;
+  /** Where the agents are installed. */
+  agents: string;
+}
+
+const longest = 240;
+
+/** JSON (lines or one document) or plain text. */
+export function redactLines(text: string, redaction: Redaction): string {
+  return text
+    .split("\n")
+    .map((line) => (line.startsWith("{") ? redactJson(line, redaction) : redactText(line, redaction)))
+    .join("\n");
+}
+
+/** Paths of the machine, as text or as Claude's slug of them. */
+export function redactText(text: string, { world, agents }: Redaction): string {
+  const slug = (path: string): string => path.replace(/[^A-Za-z0-9]/g, "-");
+  return text
+    .replaceAll(`${world}/home`, "/home/user")
+    .replaceAll(slug(`${world}/home`), slug("/home/user"))
+    .replaceAll(world, "/home/user/.world")
+    .replaceAll(slug(world), slug("/home/user/.world"))
+    .replaceAll(agents, "/opt/agents")
+    .replaceAll(/linux:[0-9a-f]{32}:/g, `linux:${"0".repeat(32)}:`)
+    .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:1");
+}
+
+function redactJson(line: string, redaction: Redaction): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(redactText(line, redaction));
+  } catch (error) {
+    // A line cut in the middle is part of what was captured.
+    if (error instanceof SyntaxError) return redactText(line, redaction).slice(0, longest);
+    throw error;
+  }
+  return JSON.stringify(redactValue(withoutInstructions(value)));
+}
+
+const redacted = (value: unknown): string => `[redacted ${JSON.stringify(value).length} chars]`;
+
+function redactValue(value: unknown): unknown {
+  if (typeof value === "string") return value.length > longest ? redacted(value) : value;
+  if (Array.isArray(value)) return value.map(redactValue);
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redactValue(inner)]));
+  return value;
+}
+
+/** Replaces the parts that hold instructions by their length, whatever their size. */
+function withoutInstructions(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const record: Record<string, unknown> = { ...value };
+  const type = String(record["type"]);
+  if (type.startsWith("api-request"))
+    for (const key of ["shape", "params", "message"]) if (key in record) record[key] = redacted(record[key]);
+  if (type === "attachment") {
+    const attachment = record["attachment"];
+    if (typeof attachment === "object" && attachment !== null && "type" in attachment)
+      record["attachment"] = { type: attachment.type, rest: redacted(attachment) };
+    if ("rendered" in record) record["rendered"] = redacted(record["rendered"]);
+  }
+  if (type === "world_state") record["payload"] = redacted(record["payload"]);
+  const payload = record["payload"];
+  if (typeof payload === "object" && payload !== null) {
+    const inner: Record<string, unknown> = { ...payload };
+    if (inner["role"] === "developer") inner["content"] = redacted(inner["content"]);
+    for (const key of ["base_instructions", "dynamic_tools", "tools", "collaboration_mode"])
+      if (inner[key]) inner[key] = redacted(inner[key]);
+    record["payload"] = inner;
+  }
+  return record;
+}

@@ -1,0 +1,170 @@
+// The shape of the house: who may import whom, what no file may contain, what every adapter must bring.
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, normalize, relative } from "node:path";
+import { adapters } from "../../src/adapters/registry.ts";
+
+const root = join(import.meta.dir, "../..");
+
+interface Source {
+  path: string;
+  text: string;
+  /** Imported files of our own, from the root, and packages by name. */
+  imports: string[];
+}
+
+function sources(folder: string): Source[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => {
+      const path = join(folder, name);
+      const text = readFileSync(join(root, path), "utf8");
+      return { path, text, imports: importsOf(path, text) };
+    });
+}
+
+const importPattern = /(?:^|[\s;])(?:import|export)\s[^"';]*?from\s*"([^"]+)"|import\s*\(?\s*"([^"]+)"/g;
+
+const importsOf = (path: string, text: string): string[] =>
+  [...text.matchAll(importPattern)].map(([, from, plain]) => {
+    const target = from ?? plain ?? "";
+    return target.startsWith(".") ? normalize(join(dirname(path), target)) : target;
+  });
+
+/** Each layer, and the layers it may import besides itself. */
+const layers: Record<string, readonly string[]> = {
+  core: [],
+  lib: [],
+  sys: [],
+  adapters: ["core"],
+  observe: ["core", "adapters", "lib", "sys"],
+  control: ["core", "adapters", "observe", "lib", "sys"],
+  demo: ["lib", "sys"],
+  cli: ["core", "adapters", "observe", "control", "demo", "lib", "sys"],
+};
+
+const layerOf = (path: string): string => relative("src", path).split("/")[0] ?? "";
+
+const all = sources("src");
+
+describe("imports", () => {
+  test.each(Object.keys(layers))("of %s point one way", (layer) => {
+    const wrong = all
+      .filter(({ path }) => layerOf(path) === layer)
+      .flatMap(({ path, imports }) =>
+        imports
+          .filter((target) => target.startsWith("src/"))
+          .filter((target) => layerOf(target) !== layer && !layers[layer]?.includes(layerOf(target)))
+          .map((target) => `${path} imports ${target}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
+  test("every folder of src is a layer", () => {
+    const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(folders.map(({ name }) => name).sort()).toEqual(Object.keys(layers).sort());
+  });
+
+  test("core and adapters are pure: no node:*, no bun, no globals of the machine", () => {
+    const wrong = all
+      .filter(({ path }) => ["core", "adapters"].includes(layerOf(path)))
+      .filter(({ text, imports }) => {
+        const outside = imports.some((target) => !target.startsWith("src/"));
+        return (
+          outside ||
+          /\b(process\.(env|pid|cwd|platform|argv)|Bun\.|Date\.now|Math\.random|new Date\(\)|setTimeout|fetch\()/.test(
+            text,
+          )
+        );
+      });
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("Bun's own calls stay in src/sys", () => {
+    const wrong = all
+      .filter(({ path }) => layerOf(path) !== "sys")
+      .filter(({ text, imports }) => imports.some((name) => /^bun(:|$)/.test(name)) || /\bBun\.\w+/.test(text));
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("no file has", () => {
+  const everything = [...all, ...sources("test"), ...sources("scripts")].filter(
+    ({ path }) => !path.includes("node_modules"),
+  );
+
+  test("a bare catch", () => {
+    expect(everything.filter(({ text }) => /catch\s*\{/.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("a process.exit outside main.ts and the demo agent, which is a program of its own", () => {
+    const exits = all.filter(
+      ({ path, text }) => path !== "src/main.ts" && !path.startsWith("src/demo/") && /process\.exit\(/.test(text),
+    );
+    expect(exits.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("a status decided by an agent's name", () => {
+    const shared = all.filter(({ path }) => ["core", "observe", "control"].includes(layerOf(path)));
+    expect(shared.filter(({ text }) => /agent === "/.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("more than 400 lines", () => {
+    expect(all.filter(({ text }) => text.split("\n").length > 400).map(({ path }) => path)).toEqual([]);
+  });
+});
+
+test("src/lib has these files and no domain words", () => {
+  const lib = all.filter(({ path }) => layerOf(path) === "lib");
+  expect(lib.map(({ path }) => basename(path)).sort()).toEqual([
+    "atomic-file.ts",
+    "deadline.ts",
+    "jsonl.ts",
+    "width.ts",
+  ]);
+  expect(lib.filter(({ text }) => /\b(session|agent|adapter|launch)\b/i.test(text)).map(({ path }) => path)).toEqual(
+    [],
+  );
+});
+
+describe("every adapter", () => {
+  test.each(adapters.map(({ agent }) => agent))("%s has a note and captured cases", (agent) => {
+    expect(existsSync(join(root, "src/adapters", `${agent}.md`))).toBe(true);
+    const cases = join(root, "test/fixtures", agent);
+    const folders = existsSync(cases)
+      ? readdirSync(cases).filter((name) => statSync(join(cases, name)).isDirectory())
+      : [];
+    expect(folders.length).toBeGreaterThan(0);
+  });
+
+  test("file is in the registry", () => {
+    const shared = ["adapter.ts", "fields.ts", "registry.ts"];
+    const files = all.filter(({ path }) => layerOf(path) === "adapters").map(({ path }) => basename(path));
+    const agents = files.filter((name) => !shared.includes(name)).map((name) => name.replace(/\.ts$/, ""));
+    expect(agents.sort()).toEqual(adapters.map(({ agent }) => agent).sort());
+  });
+});
+
+describe("the checks themselves can fail", () => {
+  test("a floating promise is an error", () => {
+    const folder = mkdtempSync(join(root, "test", "floating-"));
+    try {
+      const path = join(folder, "floating.ts");
+      writeFileSync(
+        path,
+        "export async function late(): Promise<void> {}\n\nexport function run(): void {\n  late();\n}\n",
+      );
+      const { exitCode, stdout, stderr } = Bun.spawnSync(["node_modules/.bin/biome", "lint", path], { cwd: root });
+      expect(`${stdout}${stderr}`).toContain("noFloatingPromises");
+      expect(exitCode).not.toBe(0);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("imports are found in every form that we use", () => {
+    const text =
+      'import { a } from "./a.ts";\nimport type { B } from "../core/b.ts";\nconst c = await import("./c.ts");\nexport type { D } from "node:fs";\nimport "x";\n';
+    expect(importsOf("src/cli/z.ts", text)).toEqual(["src/cli/a.ts", "src/core/b.ts", "src/cli/c.ts", "node:fs", "x"]);
+  });
+});
