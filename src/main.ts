@@ -103,7 +103,7 @@ function failure(error: unknown): number {
 
 const context: Context = {
   env: process.env,
-  // Asked for only where needed: the directory we stand in may have been removed.
+  // Asked for only where needed: it costs a call.
   get cwd() {
     return process.cwd();
   },

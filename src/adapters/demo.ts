@@ -55,7 +55,7 @@ function argvId(argv: readonly string[]): string | null {
 }
 
 function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const header = firstFields(file.forward());
+  const { header, prompt, title } = readHead(file.forward());
   const tail = readTail(file);
   if (tail.lines === 0 && !(tail.empty && file.startsLikeJson)) {
     const message = "its record is not a demo agent's record";
@@ -64,21 +64,21 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
   return read({
     id: file.id,
     source: file.path,
-    cwd: header === null ? null : textIn(header, "cwd"),
-    createdAt: header === null ? null : timeIn(header, "at"),
+    cwd: textIn(header, "cwd"),
+    createdAt: timeIn(header, "at"),
     lastMessageAt: tail.lastAt,
     writtenAt: file.writtenAt,
     turn: tail.turn,
     waiting: tail.waiting,
     background: tail.background,
-    parent: header === null ? null : textIn(header, "parent"),
+    parent: textIn(header, "parent"),
     continuedBy: tail.continuedBy,
     facts: {
-      model: header === null ? null : textIn(header, "model"),
-      title: tail.title,
-      prompt: firstPrompt(file.forward()),
+      model: textIn(header, "model"),
+      title: tail.title ?? title,
+      prompt,
       branch: null,
-      agentVersion: header === null ? null : String(numberIn(header, "version") ?? ""),
+      agentVersion: numberIn(header, "version")?.toString() ?? null,
       permission: null,
       denied: null,
       tokens: null,
@@ -89,24 +89,27 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
   });
 }
 
-function firstFields(lines: Iterable<Line>): Fields | null {
-  for (const line of lines) {
-    const fields = line.ok ? fieldsOf(line.value) : null;
-    return fields !== null && fields["type"] === "session" ? fields : null;
-  }
-  return null;
+interface Head {
+  /** Empty where the first line is broken or something else. */
+  header: Fields;
+  prompt: string | null;
+  title: string | null;
 }
 
-/** The first prompt stands near the start; whoever writes it later has no prompt worth showing. */
-function firstPrompt(lines: Iterable<Line>): string | null {
+const headLines = 20;
+
+function readHead(lines: Iterable<Line>): Head {
+  const head: Head = { header: {}, prompt: null, title: null };
   let seen = 0;
   for (const line of lines) {
     const fields = line.ok ? fieldsOf(line.value) : null;
-    if (fields?.["type"] === "prompt") return textIn(fields, "text");
+    if (fields?.["type"] === "session" && seen === 0) head.header = fields;
+    if (fields?.["type"] === "prompt") head.prompt ??= textIn(fields, "text");
+    if (fields?.["type"] === "title") head.title = textIn(fields, "text");
     seen += 1;
-    if (seen >= 20) return null;
+    if (seen >= headLines) break;
   }
-  return null;
+  return head;
 }
 
 interface Tail {

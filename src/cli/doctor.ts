@@ -9,7 +9,7 @@ import { oneLine } from "../lib/width.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
-import { homeRelative, paint, terminalOf } from "./render.ts";
+import { paint, terminalOf, withTilde } from "./render.ts";
 
 interface Check {
   what: string;
@@ -118,6 +118,6 @@ const problemCheck = ({ code, source, message }: Problem): Check => ({
 function checkText({ what, ok, found, advice }: Check, context: Context): string {
   const terminal = terminalOf(context);
   const mark = ok ? paint("ok", "green", terminal) : paint("!!", "red", terminal);
-  const line = `${mark}  ${oneLine(what)}: ${homeRelative(oneLine(found), context)}\n`;
+  const line = `${mark}  ${oneLine(what)}: ${withTilde(oneLine(found), context)}\n`;
   return advice === null ? line : `${line}    ${oneLine(advice)}\n`;
 }

@@ -84,6 +84,10 @@ export function homeRelative(path: string, { env }: Context): string {
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
+/** The same inside a sentence. */
+export const withTilde = (text: string, { env }: Context): string =>
+  env["HOME"] && env["HOME"] !== "/" ? text.replaceAll(`${env["HOME"]}/`, "~/") : text;
+
 /** Problems go to stderr, so that stdout stays the answer. */
 export function problemLines(problems: readonly { source: string; message: string }[]): string {
   const shown = problems

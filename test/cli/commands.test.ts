@@ -1,0 +1,255 @@
+// The manners of the command line: help, references, exit codes, and what happens when the reader goes away.
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { version } from "../../package.json";
+import { binary, type Listed, World } from "./world.ts";
+
+const done = [
+  { type: "prompt", text: "do it" },
+  { type: "end", outcome: "completed" },
+];
+
+describe("help", () => {
+  test.each([["--help"], ["-h"], ["help"]])("%s lists every command and only what is built", async (flag) => {
+    await using world = new World();
+    const { code, out } = await world.run([flag]);
+    expect(code).toBe(0);
+    expect(out).toMatchSnapshot();
+  });
+
+  test.each(["list", "ls", "ps", "status", "why", "adapters", "doctor", "demo"])(
+    "of %s has a usage and examples",
+    async (name) => {
+      await using world = new World();
+      const { code, out, err } = await world.run([name, "--help"]);
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toContain("Usage: agentctl");
+      expect(out).toContain("Examples:\n  agentctl");
+      expect(await world.run(["help", name])).toEqual({ code, out, err });
+    },
+  );
+
+  test("the version is the package's", async () => {
+    await using world = new World();
+    expect((await world.run(["--version"])).out).toBe(`agentctl ${version}\n`);
+  });
+});
+
+describe("usage errors exit 2, say what is wrong and what to do", () => {
+  test.each([
+    [["lsit"], "unknown command lsit", "did you mean list?"],
+    [["frobnicate"], "unknown command frobnicate", "agentctl --help"],
+    [["list", "--jsn"], "unknown option --jsn", "did you mean --json?"],
+    [["list", "--since"], "--since needs a value", "agentctl list --help"],
+    [["list", "--json=1"], "--json takes no value", "agentctl list --help"],
+    [["status"], "status needs a session", "agentctl status --help"],
+    [["why", "a", "b"], "takes one session", "agentctl why --help"],
+    [["launch"], "unknown command launch", "agentctl --help"],
+  ])("%p", async (args, message, hint) => {
+    await using world = new World();
+    const { code, out, err } = await world.run(args);
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain(message);
+    expect(err).toContain(hint);
+  });
+});
+
+describe("a reference", () => {
+  test("is an id, a unique prefix, or pid:<n>", async () => {
+    await using world = new World();
+    const agent = world.start(["prompt:x", "work:60"]);
+    const { ref } = await world.until(agent.id, "working");
+    for (const reference of [agent.id, ref, agent.id.slice(0, 5), `pid:${agent.pid}`])
+      expect((await world.json<Listed>("status", reference)).id).toBe(agent.id);
+  });
+
+  test("that fits several is refused with the candidates; the table shows as many characters as it takes", async () => {
+    await using world = new World();
+    const ids = ["0193b3a1-0000-7000-8000-000000000001", "0193b3a1-0000-7000-8000-000000000002"];
+    for (const id of ids) world.record(done, id);
+    const { code, err } = await world.run(["status", "0193b3a1"]);
+    expect(code).toBe(4);
+    for (const id of ids) expect(err).toContain(id);
+    const refs = (await world.list()).sessions.map(({ ref }) => ref);
+    for (const ref of refs) expect((await world.run(["status", ref])).code).toBe(0);
+    const [exact = ""] = ids;
+    expect((await world.json<Listed>("status", exact)).id).toBe(exact);
+  });
+
+  test("that fits nothing is not found, or cannot be told where something was not read", async () => {
+    await using world = new World();
+    expect((await world.run(["status", "nobody"])).code).toBe(3);
+    world.record(done);
+    mkdirSync(join(world.home, "sessions", `${crypto.randomUUID()}.jsonl`));
+    expect((await world.run(["status", "nobody"])).code).toBe(8);
+    expect((await world.run(["status", ""])).code).toBe(8);
+  });
+
+  test("`.` is the session of this git worktree, and asks when there are two", async () => {
+    await using world = new World();
+    const repository = world.folder("repo");
+    mkdirSync(join(repository, ".git"));
+    const below = world.folder("repo", "deep", "er");
+    const agent = world.start(["prompt:x", "work:60"], { cwd: below });
+    await world.until(agent.id, "working");
+    expect(JSON.parse((await world.run(["status", ".", "--json"], { cwd: repository })).out).id).toBe(agent.id);
+    expect((await world.run(["status", "."], { cwd: world.folder("repository") })).code).toBe(3);
+    const second = world.start(["prompt:x", "work:60"], { cwd: repository });
+    await world.until(second.id, "working");
+    expect((await world.run(["status", "."], { cwd: below })).code).toBe(4);
+  });
+
+  test("@self is the session that the command runs in, by kernel ancestry", async () => {
+    await using world = new World();
+    const answer = join(world.root, "self.json");
+    const agent = world.start(["prompt:x", `tool:${binary} status @self --json >${answer}`, "end", "idle"]);
+    await world.until(agent.id, "idle");
+    expect(JSON.parse(readFileSync(answer, "utf8"))).toMatchObject({ id: agent.id, activity: "working" });
+    expect((await world.run(["status", "@self"])).code).toBe(3);
+  });
+
+  test("by name follows the newest live launch; notes decorate rows and never make one", async () => {
+    await using world = new World();
+    const launches = world.folder(".agentctl", "launches");
+    const note = (session: string, name: string, at: string) => {
+      const id = crypto.randomUUID();
+      const value = {
+        schema: 1,
+        id,
+        agent: "demo",
+        home: world.home,
+        session,
+        name,
+        group: "g",
+        labels: { a: "b" },
+        at,
+      };
+      writeFileSync(join(launches, `${id}.json`), JSON.stringify(value));
+      return id;
+    };
+    const stopped = world.record(done);
+    const agent = world.start(["prompt:x", "work:60"]);
+    await world.until(agent.id, "working");
+    note(agent.id, "painter", "2026-01-01T00:00:00Z");
+    const launch = note(stopped, "painter", "2026-01-02T00:00:00Z");
+    note(crypto.randomUUID(), "ghost", "2026-01-03T00:00:00Z");
+    expect((await world.json<Listed>("status", "painter")).id).toBe(agent.id);
+    expect((await world.json<Listed>("status", `launch:${launch}`)).id).toBe(stopped);
+    expect((await world.run(["status", "ghost"])).code).toBe(3);
+    expect((await world.list("--group", "g", "--label", "a=b")).sessions).toHaveLength(2);
+    expect((await world.list("--label", "a=c")).sessions).toEqual([]);
+    writeFileSync(join(launches, `${crypto.randomUUID()}.json`), "{ broken");
+    const { complete, problems } = await world.list();
+    expect([complete, problems.map(({ code }) => code)]).toEqual([true, ["note-unreadable"]]);
+    rmSync(join(world.root, ".agentctl"), { recursive: true });
+    expect((await world.run(["status", "painter"])).code).toBe(3);
+    expect((await world.json<Listed>("status", agent.id)).status).toBe("working");
+  });
+});
+
+describe("why", () => {
+  test("names the process, the announcement and the record of a live session", async () => {
+    await using world = new World();
+    const agent = world.start(["prompt:x", "work:60"]);
+    await world.until(agent.id, "working");
+    const { evidence, wouldChange } = await world.json<{
+      evidence: { fact: string; source: string; rule: string }[];
+      wouldChange: string[];
+    }>("why", agent.id);
+    expect(evidence.map(({ fact, source, rule }) => [fact, source, rule])).toEqual([
+      ["process", `/proc/${agent.pid}/stat`, "R1"],
+      ["link", join(world.home, "live", `${agent.pid}.json`), "R9"],
+      ["turn", join(world.home, "sessions", `${agent.id}.jsonl`), "R3"],
+    ]);
+    expect(wouldChange[0]).toContain("stopped");
+  });
+
+  test("says of a killed one that its announcement is stale and that nobody has it", async () => {
+    await using world = new World();
+    const agent = world.start(["prompt:x", "work:60"]);
+    await world.until(agent.id, "working");
+    await agent.end("SIGKILL");
+    const { out } = await world.run(["why", agent.id]);
+    expect(out).toContain("is cut-off");
+    expect(out).toContain(`stale: process ${agent.pid} is gone`);
+    expect(out).toContain("the table read to its end; none has this session");
+    expect(out).toContain("open: no end recorded");
+    expect(existsSync(join(world.home, "live", `${agent.pid}.json`))).toBe(true);
+  });
+});
+
+describe("output", () => {
+  test("status --json is the row of list, with evidence", async () => {
+    await using world = new World();
+    const id = world.record(done);
+    const [row] = (await world.list()).sessions;
+    const { evidence, wouldChange, ...status } = await world.json<
+      Listed & { evidence: unknown[]; wouldChange: string[] }
+    >("status", id);
+    expect(status).toEqual(row ?? status);
+    expect(evidence.length).toBeGreaterThan(0);
+    expect(wouldChange.length).toBeGreaterThan(0);
+  });
+
+  test("a row has every field of the contract", async () => {
+    await using world = new World();
+    world.record(done);
+    const [row] = (await world.list()).sessions;
+    const promised =
+      "id ref agent home state activity outcome status reason since waiting background link process processes hosted tty tmux cwd branch model title prompt agentVersion permission startedAt updatedAt endedAt parent continuedBy denied tokens costUsd costSource launch";
+    for (const field of promised.split(" ")) expect(row).toHaveProperty(field);
+  });
+
+  test("fits a narrow terminal, and has no colour without one", async () => {
+    await using world = new World();
+    world.record([{ type: "prompt", text: "wörld 世界 ".repeat(40) }]);
+    const { out } = await world.run(["list", "-a"], { env: { COLUMNS: "60" } });
+    for (const line of out.split("\n")) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(72);
+    expect(out).not.toContain("\x1b");
+  });
+
+  test("a reader that goes away ends it quietly", async () => {
+    await using world = new World();
+    for (let count = 0; count < 300; count += 1) world.record([{ type: "prompt", text: "x".repeat(500) }]);
+    const pipeline = `"$1" list -a --json | head -c 10 >/dev/null; "$1" list -a | head -1`;
+    const child = Bun.spawn(["/bin/sh", "-c", pipeline, "sh", binary], {
+      env: world.env,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    expect(await child.stderr.text()).toBe("");
+    expect(await child.stdout.text()).toStartWith("REF");
+  });
+
+  test("in a directory that was removed it says so: the runtime cannot start there", async () => {
+    await using world = new World();
+    const script = `cd "$2" && rmdir "$2" && "$1" list`;
+    const args = ["/bin/sh", "-c", script, "sh", binary, world.folder("gone")];
+    const child = Bun.spawn(args, { env: world.env, stdout: "pipe", stderr: "pipe" });
+    expect(await child.stderr.text()).toContain("working directory was deleted");
+    expect(await child.exited).toBe(1);
+  });
+});
+
+test("doctor and adapters say what is here", async () => {
+  await using world = new World();
+  world.record(done);
+  const doctor = await world.run(["doctor"]);
+  expect(doctor.code).toBe(0);
+  expect(doctor.out).toContain("1 sessions in ~/demo-home");
+  const adapters = await world.json<{ agent: string; homes: { path: string; exists: boolean }[] }[]>("adapters");
+  expect(adapters.find(({ agent }) => agent === "demo")?.homes).toContainEqual({ path: world.home, exists: true });
+});
+
+test("the demo takes its tour, tells no lie, and leaves nothing behind", async () => {
+  await using world = new World();
+  const started = Date.now();
+  const { code, out, err } = await world.run(["demo"], { env: { TMPDIR: world.folder("tmp") } });
+  expect([code, err]).toEqual([0, ""]);
+  expect(Date.now() - started).toBeLessThan(15_000);
+  for (const sign of ["painter", "waiting", "May I push my fixes", "cut-off", "is gone", "Every status is the same"])
+    expect(out).toContain(sign);
+  expect([...new Bun.Glob("**/*").scanSync({ cwd: world.root, dot: true, onlyFiles: false })]).toEqual(["tmp"]);
+  expect((await world.list()).sessions).toEqual([]);
+});

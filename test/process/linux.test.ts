@@ -1,0 +1,329 @@
+// The process table: first from readings that we make fail at will, then from the real /proc with real processes.
+import { describe, expect, test } from "bun:test";
+import { copyFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ProcessRow, ProcessTable } from "../../src/core/process.ts";
+import type { ProcessWish } from "../../src/observe/process-wish.ts";
+import { type ProcFs, parseStat, readLinuxProcesses } from "../../src/observe/processes.linux.ts";
+
+const wish: ProcessWish = {
+  names: new Set(["agent"]),
+  pids: new Set(),
+  environment: new Set(["HOME", "AGENTCTL_TAG"]),
+  lockedFiles: [/\.lock$/],
+};
+
+const failing = (code: string): never => {
+  throw Object.assign(new Error(code), { code });
+};
+
+type Entry = string | (() => string);
+
+/** A /proc of our own: path → content; a missing path is ENOENT; a function may fail or change its answer. */
+function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): ProcFs {
+  const all: Record<string, Entry> = {
+    "/proc/self": "1",
+    "/proc/self/ns/pid": "pid:[4026531836]",
+    "/proc/self/ns/mnt": "mnt:[1]",
+    "/proc/sys/kernel/random/boot_id": "b-o-o-t\n",
+    "/proc/uptime": "1000.00 1.0\n",
+    ...entries,
+  };
+  const get = (path: string): string => {
+    const entry = all[path] ?? failing("ENOENT");
+    return typeof entry === "string" ? entry : entry();
+  };
+  return {
+    list: (path) => [
+      ...new Set(
+        Object.keys(all)
+          .filter((key) => key.startsWith(`${path}/`))
+          .map((key) => key.slice(path.length + 1).split("/")[0] ?? ""),
+      ),
+    ],
+    read: (path) => Buffer.from(get(path), "utf8"),
+    link: get,
+    exists: () => false,
+    pid: 1,
+    uid: 1000,
+    now: () => 2_000_000,
+    ...change,
+  };
+}
+
+const stat = (
+  pid: number,
+  { name = "agent", state = "S", start = "500", threads = 1, tty = 0, parent = 1 } = {},
+): string =>
+  `${pid} (${name}) ${state} ${parent} ${pid} ${pid} ${tty} -1 0 0 0 0 0 0 0 0 0 20 0 ${threads} 0 ${start} 0 0\n`;
+
+const details = (pid: number, change: Record<string, Entry> = {}): Record<string, Entry> => ({
+  [`/proc/${pid}/stat`]: stat(pid),
+  [`/proc/${pid}/status`]: `Name:\tagent\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t${pid}\t7\n`,
+  [`/proc/${pid}/cmdline`]: "agent\0--session-id\0x y\0",
+  [`/proc/${pid}/exe`]: "/opt/agent (deleted)",
+  [`/proc/${pid}/cwd`]: "/work",
+  [`/proc/${pid}/environ`]: "SECRET=s3cret\0HOME=/home/u\0AGENTCTL_TAG=t\0NOT=HOME=x\0",
+  [`/proc/${pid}/ns/pid`]: "pid:[4026531836]",
+  [`/proc/${pid}/ns/mnt`]: "mnt:[1]",
+  [`/proc/${pid}/fd/3`]: "/home/u/x.lock",
+  [`/proc/${pid}/fdinfo/3`]: "pos:\t0\nlock:\t1: FLOCK ADVISORY WRITE 9 00:01:2 0 EOF\n",
+  [`/proc/${pid}/fd/4`]: "/home/u/y.lock",
+  [`/proc/${pid}/fdinfo/4`]: "pos:\t0\n",
+  ...change,
+});
+
+function tableOf(proc: ProcFs, change: Partial<ProcessWish> = {}): ProcessTable {
+  const reading = readLinuxProcesses({ ...wish, ...change }, proc);
+  if (!reading.ok) throw new Error(reading.problem.message);
+  return reading.value;
+}
+
+describe("a stat line", () => {
+  test.each([
+    ["plain", "agent"],
+    ["with spaces", "a b c"],
+    ["with parentheses", "a) S 1 (b"],
+    ["with a newline", "a\nb"],
+    ["empty", ""],
+    ["not ASCII", "näme"],
+  ])("whose name is %s", (_what, name) => {
+    expect(parseStat(Buffer.from(stat(5, { name })))).toEqual({
+      name,
+      state: "S",
+      parent: 1,
+      session: 5,
+      tty: null,
+      start: "500",
+    });
+  });
+
+  test("of a process whose first thread has ended while others run is not dead", () => {
+    expect(parseStat(Buffer.from(stat(5, { state: "Z", threads: 3 })))?.state).toBe("S");
+    expect(parseStat(Buffer.from(stat(5, { state: "Z", threads: 1 })))?.state).toBe("Z");
+  });
+
+  test.each([
+    [34_816 + 3, "/dev/pts/3"],
+    [0x108800 + 4, "/dev/pts/260"],
+    [0x401, "/dev/tty1"],
+    [0x440, "/dev/ttyS0"],
+    [0, null],
+  ])("with terminal number %p", (tty, name) => {
+    expect(parseStat(Buffer.from(stat(5, { tty })))?.tty).toBe(name);
+  });
+
+  test.each(["", "5 agent S", "5 (agent) S 1 2", "garbage"])("that is broken (%p) is none", (text) => {
+    expect(parseStat(Buffer.from(text))).toBeNull();
+  });
+});
+
+describe("a table", () => {
+  test("has details of candidates only, and of an environment only what was asked for", () => {
+    const table = tableOf(procOf({ ...details(9), "/proc/10/stat": stat(10, { name: "other" }) }));
+    expect(table).toEqual({
+      boot: "b-o-o-t",
+      namespace: { id: "pid:[4026531836]", initial: true },
+      rows: [
+        {
+          identity: { pid: 9, start: "500", boot: "b-o-o-t" },
+          parent: 1,
+          session: 9,
+          state: "S",
+          name: "agent",
+          tty: null,
+          startedAt: 2_000_000 - 1_000_000 + 5_000,
+          detail: {
+            uid: 1000,
+            ours: true,
+            argv: ["agent", "--session-id", "x y"],
+            exe: "/opt/agent",
+            cwd: "/work",
+            env: { HOME: "/home/u", AGENTCTL_TAG: "t" },
+            lockedFiles: ["/home/u/x.lock"],
+            namespace: "pid:[4026531836]",
+            innerPid: 7,
+            sameFiles: true,
+            unread: [],
+          },
+        },
+        {
+          identity: { pid: 10, start: "500", boot: "b-o-o-t" },
+          parent: 1,
+          session: 10,
+          state: "S",
+          name: "other",
+          tty: null,
+          startedAt: 1_005_000,
+          detail: null,
+        },
+      ],
+      gaps: [],
+      hidden: [],
+    });
+    expect(JSON.stringify(table)).not.toContain("s3cret");
+  });
+
+  test.each(["ENOENT", "ESRCH"])("without a process that went away while we looked (%s)", (code) => {
+    expect(tableOf(procOf({ "/proc/9/stat": () => failing(code) }))).toMatchObject({ rows: [], gaps: [] });
+    const between = details(9, { "/proc/9/cmdline": () => failing(code) });
+    let looks = 0;
+    between["/proc/9/stat"] = () => {
+      looks += 1;
+      return looks === 1 ? stat(9) : failing(code);
+    };
+    expect(tableOf(procOf(between))).toMatchObject({ rows: [], gaps: [] });
+  });
+
+  test("takes the process that has the pid at the end, not a mixture of two", () => {
+    let looks = 0;
+    const changing = details(9, {
+      "/proc/9/stat": () => {
+        looks += 1;
+        return stat(9, { start: looks === 1 ? "500" : "900" });
+      },
+      "/proc/9/cmdline": () => (looks === 1 ? "old\0" : "new\0"),
+    });
+    const [row] = tableOf(procOf(changing)).rows;
+    expect([row?.identity.start, row?.detail?.argv]).toEqual(["900", ["new"]]);
+  });
+
+  test("has a gap where a stat line cannot be read for another reason", () => {
+    const { rows, gaps } = tableOf(procOf({ "/proc/9/stat": () => failing("EIO") }));
+    expect([rows.length, gaps[0]?.source, gaps[0]?.message]).toEqual([0, "/proc/9/stat", "input/output error"]);
+    expect(tableOf(procOf({ "/proc/9/stat": "garbage" })).gaps).toHaveLength(1);
+  });
+
+  test("says which part of a candidate of ours could not be read", () => {
+    const refused = details(9, { "/proc/9/environ": () => failing("EACCES"), "/proc/9/fd": "" });
+    const [row] = tableOf(procOf(refused)).rows;
+    expect(row?.detail?.env).toBeNull();
+    expect(row?.detail?.unread.map(({ source, message }) => [source, message])).toEqual([
+      ["/proc/9/environ", "permission denied"],
+    ]);
+  });
+
+  test("leaves other users' processes alone: what we may not read of them is no gap, what we may is not read", () => {
+    const foreign = details(9, {
+      "/proc/9/status": "Uid:\t0\t0\t0\t0\n",
+      "/proc/9/exe": () => failing("EACCES"),
+      "/proc/9/cwd": () => failing("EACCES"),
+    });
+    const [row] = tableOf(procOf(foreign)).rows;
+    expect(row?.detail).toMatchObject({ uid: 0, ours: false, env: null, exe: null, unread: [], lockedFiles: [] });
+  });
+
+  test("with hidepid=1 (stat refused) and hidepid=2 (not listed): a claimed pid is hidden, not gone", () => {
+    const pids = new Set([9, 10, 11]);
+    const proc = procOf({ "/proc/9/stat": () => failing("EPERM") }, { exists: (pid) => pid === 10 });
+    const table = tableOf(proc, { pids });
+    expect([table.rows, table.gaps, table.hidden]).toEqual([[], [], [9, 10]]);
+  });
+
+  test("details a claimed pid whatever its name", () => {
+    const renamed = details(9, { "/proc/9/stat": stat(9, { name: "renamed" }) });
+    expect(tableOf(procOf(renamed), { pids: new Set([9]) }).rows[0]?.detail?.exe).toBe("/opt/agent");
+  });
+
+  test("does not detail the dead", () => {
+    const zombie = details(9, { "/proc/9/stat": stat(9, { state: "Z" }) });
+    expect(tableOf(procOf(zombie)).rows[0]).toMatchObject({ state: "Z", detail: null });
+  });
+
+  test.each([
+    ["/proc is of another pid namespace", { "/proc/self": "4711" }],
+    ["there is no /proc", { "/proc/self": () => failing("ENOENT") }],
+    ["the boot id cannot be read", { "/proc/sys/kernel/random/boot_id": () => failing("EACCES") }],
+  ])("is not there when %s", (_what, entries) => {
+    expect(readLinuxProcesses(wish, procOf(entries)).ok).toBe(false);
+  });
+
+  test("is not there when listing /proc fails half way", () => {
+    expect(readLinuxProcesses(wish, procOf({}, { list: () => failing("EIO") })).ok).toBe(false);
+  });
+
+  test("knows a namespace that is not the first one, and one that it cannot see", () => {
+    expect(tableOf(procOf({ "/proc/self/ns/pid": "pid:[4026532000]" })).namespace).toEqual({
+      id: "pid:[4026532000]",
+      initial: false,
+    });
+    expect(tableOf(procOf({ "/proc/self/ns/pid": () => failing("EACCES") })).namespace.initial).toBe(false);
+  });
+});
+
+describe("the real /proc", () => {
+  const real = (pids: number[]): Map<number, ProcessRow> => {
+    const reading = readLinuxProcesses({ ...wish, pids: new Set(pids) });
+    if (!reading.ok) throw new Error(reading.problem.message);
+    return new Map(reading.value.rows.map((row) => [row.identity.pid, row]));
+  };
+  const until = async (what: () => boolean): Promise<void> => {
+    const end = Date.now() + 5_000;
+    while (!what()) {
+      if (Date.now() > end) throw new Error("the sign did not come");
+      await Bun.sleep(2);
+    }
+  };
+  const stateOf = (pid: number) => parseStat(readFileSync(`/proc/${pid}/stat`))?.state;
+
+  test("shows a process with a strange name, suspended, after its file was deleted, then as a zombie", async () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentctl-process-")));
+    const program = join(folder, "a) S (b\nc");
+    copyFileSync("/bin/sleep", program);
+    // A parent that does not reap: the child stays a zombie until the parent ends.
+    const script = `"$1" 60 & echo $!; exec sleep 60`;
+    const parent = Bun.spawn(["/bin/sh", "-c", script, "sh", program], {
+      cwd: folder,
+      stdout: "pipe",
+      env: { HOME: folder },
+    });
+    try {
+      const reader = parent.stdout.getReader();
+      const pid = Number(new TextDecoder().decode((await reader.read()).value));
+      await until(() => parseStat(readFileSync(`/proc/${pid}/stat`))?.name === "a) S (b\nc");
+      expect(real([pid]).get(pid)).toMatchObject({
+        name: "a) S (b\nc",
+        parent: parent.pid,
+        detail: { ours: true, exe: program, cwd: folder, env: { HOME: folder }, argv: [program, "60"] },
+      });
+      rmSync(program);
+      expect(real([pid]).get(pid)?.detail?.exe).toBe(program);
+      process.kill(pid, "SIGSTOP");
+      await until(() => stateOf(pid) === "T");
+      expect(real([pid]).get(pid)?.state).toBe("T");
+      process.kill(pid, "SIGKILL");
+      await until(() => stateOf(pid) === "Z");
+      expect(real([pid]).get(pid)).toMatchObject({ state: "Z", detail: null });
+    } finally {
+      parent.kill("SIGKILL");
+      await parent.exited;
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("shows ourselves, alive and older than now", () => {
+    const row = real([process.pid]).get(process.pid);
+    expect(row?.detail?.uid).toBe(process.getuid?.() ?? -1);
+    expect(row?.startedAt).toBeLessThanOrEqual(Date.now() + 1000);
+    expect(row?.startedAt).toBeGreaterThan(Date.now() - 3_600_000);
+  });
+
+  test("reads an environment and arguments larger than one buffer", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "agentctl-process-"));
+    const program = join(folder, "agent");
+    writeFileSync(program, "#!/bin/sh\nread line\n", { mode: 0o755 });
+    const big = "x".repeat(100_000);
+    const child = Bun.spawn([program, big], { stdin: "pipe", env: { BIG: big, HOME: "/at/the/end" } });
+    try {
+      await until(() => real([child.pid]).get(child.pid)?.name === "agent");
+      const detail = real([child.pid]).get(child.pid)?.detail;
+      expect(detail?.env).toEqual({ HOME: "/at/the/end" });
+      expect(detail?.argv?.at(-1)).toHaveLength(100_000);
+    } finally {
+      child.kill("SIGKILL");
+      await child.exited;
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
