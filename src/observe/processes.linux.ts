@@ -97,7 +97,7 @@ function readRow(
 function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreign" {
   try {
     const stat = parseStat(proc.read(path));
-    if (stat !== null) return stat;
+    if (stat !== null) return stat.state === "Z" && stat.threads > 1 ? withOtherThreads(stat, path, proc) : stat;
     return { code: "process-unreadable", agent: null, source: path, message: "not a stat line" };
   } catch (error) {
     if (isGone(error)) return "gone";
@@ -107,9 +107,26 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
   }
 }
 
+/** A process whose first thread has ended shows Z while others work on: not dead, unless those are on their way out, too. */
+function withOtherThreads(stat: Stat, path: string, proc: ProcFs): Stat {
+  const folder = path.replace(/stat$/, "task");
+  const working = proc.list(folder).some((thread) => {
+    const other = readStat(`${folder}/${thread}/stat`, proc);
+    return (
+      typeof other === "object" && "threads" in other && other.state !== "Z" && other.state !== "X" && !other.exiting
+    );
+  });
+  return working ? { ...stat, state: "S" } : stat;
+}
+
+/** PF_EXITING in the kernel's task flags. */
+const exitingFlag = 0x4;
+
 export interface Stat {
   name: string;
   state: string;
+  threads: number;
+  exiting: boolean;
   parent: number;
   session: number;
   tty: string | null;
@@ -128,8 +145,9 @@ export function parseStat(bytes: Buffer): Stat | null {
   if (state === undefined || session === undefined || start === undefined || !/^\d+$/.test(start.trim())) return null;
   return {
     name: bytes.toString("utf8", open + 1, close),
-    // A process whose first thread has ended shows Z while its other threads work on: that is not dead.
-    state: state === "Z" && threads > 1 ? "S" : state,
+    state,
+    threads,
+    exiting: (Number(fields[6]) & exitingFlag) !== 0,
     parent: Number(parent),
     session: Number(session),
     tty: ttyName(Number(tty)),

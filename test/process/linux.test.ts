@@ -54,9 +54,9 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
 
 const stat = (
   pid: number,
-  { name = "agent", state = "S", start = "500", threads = 1, tty = 0, parent = 1 } = {},
+  { name = "agent", state = "S", start = "500", threads = 1, tty = 0, parent = 1, flags = 0 } = {},
 ): string =>
-  `${pid} (${name}) ${state} ${parent} ${pid} ${pid} ${tty} -1 0 0 0 0 0 0 0 0 0 20 0 ${threads} 0 ${start} 0 0\n`;
+  `${pid} (${name}) ${state} ${parent} ${pid} ${pid} ${tty} -1 ${flags} 0 0 0 0 0 0 0 0 20 0 ${threads} 0 ${start} 0 0\n`;
 
 const details = (pid: number, change: Record<string, Entry> = {}): Record<string, Entry> => ({
   [`/proc/${pid}/stat`]: stat(pid),
@@ -96,12 +96,9 @@ describe("a stat line", () => {
       session: 5,
       tty: null,
       start: "500",
+      threads: 1,
+      exiting: false,
     });
-  });
-
-  test("of a process whose first thread has ended while others run is not dead", () => {
-    expect(parseStat(Buffer.from(stat(5, { state: "Z", threads: 3 })))?.state).toBe("S");
-    expect(parseStat(Buffer.from(stat(5, { state: "Z", threads: 1 })))?.state).toBe("Z");
   });
 
   test.each([
@@ -224,6 +221,17 @@ describe("a table", () => {
   test("details a claimed pid whatever its name", () => {
     const renamed = details(9, { "/proc/9/stat": stat(9, { name: "renamed" }) });
     expect(tableOf(procOf(renamed), { pids: new Set([9]) }).rows[0]?.detail?.exe).toBe("/opt/agent");
+  });
+
+  test("calls a process whose first thread has ended dead only if no other thread works on", () => {
+    const stateWith = (other: string) => {
+      const main = stat(9, { state: "Z", threads: 2 });
+      const entries = { "/proc/9/stat": main, "/proc/9/task/9/stat": main, "/proc/9/task/12/stat": other };
+      return tableOf(procOf(entries)).rows[0]?.state;
+    };
+    expect(stateWith(stat(12, { state: "R" }))).toBe("S");
+    expect(stateWith(stat(12, { state: "R", flags: 0x4 }))).toBe("Z");
+    expect(stateWith(stat(12, { state: "X" }))).toBe("Z");
   });
 
   test("does not detail the dead", () => {
