@@ -44,7 +44,7 @@ const noteOf = (session: Session, notes: readonly LaunchNote[]): LaunchNote | nu
 const shortestPrefix = 8;
 
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
-export function shortestRefs(sessions: readonly Session[]): string[] {
+function shortestRefs(sessions: readonly Session[]): string[] {
   const ids = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
   const lengths = new Map<string, number>();
   for (const [index, id] of ids.entries()) {

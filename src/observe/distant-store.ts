@@ -7,7 +7,7 @@ import { selfCommand } from "../sys/self.ts";
 import { spawnForText } from "../sys/spawn.ts";
 
 /** The hidden command that the reading process runs. */
-export const readStoreCommand = "read-store";
+const readStoreCommand = "read-store";
 
 /** null: there is no such store. Unread: the answer did not come in time, or was none. */
 export async function readDistantStore(

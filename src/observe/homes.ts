@@ -15,7 +15,7 @@ export interface Settings {
 
 const settingsLimit = 1024 * 1024;
 
-export const settingsPath = (env: Environment): string =>
+const settingsPath = (env: Environment): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] ?? "/", ".config"), "agentctl", "config.json");
 
 export function readSettings(env: Environment): { settings: Settings; problems: Problem[] } {

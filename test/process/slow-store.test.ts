@@ -1,0 +1,78 @@
+// Stores that are slow or hang cost their own rows, and never the list's time.
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { demo } from "../../src/adapters/demo.ts";
+import { deadlineIn } from "../../src/lib/deadline.ts";
+import { readDistantStore } from "../../src/observe/distant-store.ts";
+import { mayHang } from "../../src/observe/mounts.ts";
+import { observe } from "../../src/observe/observe.ts";
+import { readStore } from "../../src/observe/stores.ts";
+
+const mounts = [
+  "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw",
+  "30 22 0:40 / /home rw - nfs4 server:/home rw",
+  "31 30 254:1 / /home/me/fast rw - ext4 /dev/vdb rw",
+  "32 22 0:41 / /mnt/a\\040b rw - fuse.sshfs host: rw",
+  "33 22 0:42 / /work rw master:1 - 9p tag rw",
+].join("\n");
+
+test.each([
+  ["/root/.agent", false],
+  ["/home/me/.agent", true],
+  ["/home", true],
+  ["/homes/x", false],
+  ["/home/me/fast/.agent", false],
+  ["/mnt/a b/.agent", true],
+  ["/work/x", true],
+  ["/", false],
+])("a folder %s on the file system of its longest mount may hang: %p", (folder, expected) => {
+  expect(mayHang(folder, mounts)).toBe(expected);
+});
+
+describe("a store that is read by a process of its own", () => {
+  const home = "/nowhere";
+
+  test("and hangs: is unread when the time is over", async () => {
+    const started = performance.now();
+    const store = await readDistantStore(demo, home, deadlineIn(50), ["sleep", "60"]);
+    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(store).toMatchObject({ rows: [], listing: { ok: false, problem: { code: "store-slow", source: home } } });
+  });
+
+  test.each([[["false"]], [["echo", "not json"]]])("and fails (%p): is unread", async (command) => {
+    const store = await readDistantStore(demo, home, deadlineIn(5_000), command);
+    expect(store).toMatchObject({ listing: { ok: false, problem: { code: "store-unreadable" } } });
+  });
+
+  test("and answers: is the same as read here", async () => {
+    const root = mkdtempSync(join(tmpdir(), "agentctl-store-"));
+    mkdirSync(join(root, "sessions"));
+    const id = crypto.randomUUID();
+    writeFileSync(join(root, "sessions", `${id}.jsonl`), `{"type":"prompt","at":"2026-01-01T00:00:00Z","text":"x"}\n`);
+    const binary = join(import.meta.dir, "../../dist/agentctl");
+    try {
+      const distant = await readDistantStore(demo, root, deadlineIn(10_000), [binary, "read-store", "demo", root]);
+      expect(distant).toEqual(readStore(demo, root, deadlineIn(10_000)));
+      expect(distant?.rows).toHaveLength(1);
+      expect(await readDistantStore(demo, home, deadlineIn(10_000), [binary, "read-store", "demo", home])).toBeNull();
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+});
+
+test("a store whose time is over: what was not read is unread, not absent and not stopped", async () => {
+  const root = mkdtempSync(join(tmpdir(), "agentctl-store-"));
+  mkdirSync(join(root, "sessions"));
+  for (let count = 0; count < 3; count += 1) writeFileSync(join(root, "sessions", `${crypto.randomUUID()}.jsonl`), "");
+  try {
+    const store = readStore(demo, root, deadlineIn(0));
+    expect(store?.rows.map(({ reading }) => reading.ok)).toEqual([false, false, false]);
+    const evidence = await observe({ adapters: [demo], env: { DEMO_AGENT_HOME: root }, patienceMs: 0 });
+    expect(evidence.stores.flatMap(({ rows }) => rows.map(({ reading }) => reading.ok))).toEqual([false, false, false]);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
