@@ -1,6 +1,9 @@
 // The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
+
+import { isOlderThanProcess } from "./claims.ts";
 import { type Activity, anyPid, type Evidence, type NativeRecord, type Store, type Turn } from "./evidence.ts";
-import { type DeadClaim, type Doubt, type FoundOwner, type Matches, matchProcesses, sessionKey } from "./match.ts";
+import { type DeadClaim, type Doubt, type FoundOwner, type Matches, sessionKey } from "./found.ts";
+import { matchProcesses } from "./match.ts";
 import type { Problem, Reading } from "./problem.ts";
 import { isLive, isSuspended, type ProcessRow, type ProcessTable } from "./process.ts";
 import { proofs } from "./proof.ts";
@@ -48,8 +51,10 @@ function subjects(evidence: Evidence, matches: Matches): Subject[] {
     const known = found.get(key);
     if (known !== undefined) return known;
     const owners = [...(matches.owners.get(key) ?? [])].sort(byOwnerOrder);
-    const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])];
-    const deadClaims = matches.deadClaims.get(key) ?? [];
+    const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])].sort(byDoubtOrder);
+    const deadClaims = [...(matches.deadClaims.get(key) ?? [])].sort((a, b) =>
+      compareText(a.claim.source, b.claim.source),
+    );
     const made: Subject = { agent, home, id, store, reading: null, otherRecords: [], owners, doubts, deadClaims };
     found.set(key, made);
     return made;
@@ -61,21 +66,29 @@ function subjects(evidence: Evidence, matches: Matches): Subject[] {
     const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
     subject(agent, home, id, store);
   }
+  for (const { otherRecords } of found.values()) otherRecords.sort(byNewestMessage);
   return [...found.values()];
 }
+
+const byDoubtOrder = (a: Doubt, b: Doubt): number => compareText(a.why, b.why) || compareText(a.source, b.source);
 
 /** Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. */
 function addReading(subject: Subject, reading: Reading<NativeRecord>): void {
   const before = subject.reading;
-  if (before === null) subject.reading = reading;
-  else if (!before.ok || !reading.ok) {
-    if (before.ok) subject.reading = reading;
-  } else {
-    const [newest, other] = [before.value, reading.value].sort(byNewestMessage);
-    if (newest === undefined || other === undefined) return;
-    subject.reading = { ok: true, value: newest };
-    subject.otherRecords.push(other);
+  if (before === null) {
+    subject.reading = reading;
+    return;
   }
+  const [speaks, other] = [before, reading].sort(byWeight);
+  if (speaks === undefined || other === undefined) return;
+  subject.reading = speaks;
+  if (other.ok) subject.otherRecords.push(other.value);
+}
+
+function byWeight(a: Reading<NativeRecord>, b: Reading<NativeRecord>): number {
+  if (a.ok && b.ok) return byNewestMessage(a.value, b.value);
+  if (!a.ok && !b.ok) return compareText(a.problem.source, b.problem.source);
+  return a.ok ? 1 : -1;
 }
 
 const byNewestMessage = (a: NativeRecord, b: NativeRecord): number =>
@@ -189,7 +202,7 @@ function whyNotProven(subject: Subject, evidence: Evidence, table: ProcessTable 
     const { message, source } = evidence.processes.problem;
     doubts.push({ why: `the process table could not be read: ${message}`, source, rule: "R2" });
   }
-  for (const gap of table?.gaps ?? [])
+  for (const gap of [...(table?.gaps ?? [])].sort((a, b) => compareText(a.source, b.source)))
     doubts.push({ why: `the process table was not read whole: ${gap.message}`, source: gap.source, rule: "R2" });
   doubts.push(...subject.doubts);
   const { store, reading } = subject;
@@ -238,6 +251,9 @@ function conflictsOf(subject: Subject): string[] {
   const conflicts: string[] = [];
   const pids = subject.owners.map((owner) => owner.row?.identity.pid ?? null).filter((pid) => pid !== null);
   if (new Set(pids).size > 1) conflicts.push(`${pids.length} live processes have this session: ${pids.join(", ")}`);
+  for (const owner of subject.owners)
+    if (owner.kind === "process" && owner.claim !== null && isOlderThanProcess(owner.claim, owner.row))
+      conflicts.push(`the announcement is older than the process ${owner.row.identity.pid} that it fits`);
   for (const other of subject.otherRecords) conflicts.push(`another record has the same id: ${other.source}`);
   return conflicts;
 }
@@ -279,12 +295,15 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
 
 /** An agent started below another agent's process is its child. Shown, never used for a state. */
 function setParents(sessions: Session[], table: ProcessTable): void {
+  const running = sessions
+    .filter(({ status }) => status.state === "running" && status.owner.kind === "process")
+    .sort((a, b) => compareText(a.id ?? "", b.id ?? ""));
   const sessionOf = new Map<number, Session>();
-  for (const session of sessions)
-    if (session.status.state === "running" && session.status.owner.kind === "process")
-      for (const row of session.processes) sessionOf.set(row.identity.pid, session);
+  for (const session of running)
+    for (const { identity } of session.processes)
+      if (!sessionOf.has(identity.pid)) sessionOf.set(identity.pid, session);
   const parentOf = new Map(table.rows.map((row: ProcessRow) => [row.identity.pid, row.parent]));
-  for (const session of new Set(sessionOf.values())) {
+  for (const session of running) {
     if (session.parent !== null) continue;
     const seen = new Set<number>();
     let pid = session.processes[0]?.parent;
@@ -309,7 +328,7 @@ function collectProblems(evidence: Evidence): Problem[] {
   }
   // What a dead process left behind, broken or not, keeps nobody from a true answer.
   const table = evidence.processes.ok ? evidence.processes.value : null;
-  const livePids = table === null ? null : new Set(table.rows.filter(isLive).map((row) => row.identity.pid));
+  const livePids = table === null ? null : new Set([...table.hidden, ...livePidsOf(table)]);
   for (const store of evidence.stores) {
     if (!store.listing.ok) problems.push(store.listing.problem);
     for (const { reading } of store.rows) if (!reading.ok) problems.push(reading.problem);
@@ -319,6 +338,10 @@ function collectProblems(evidence: Evidence): Problem[] {
   for (const { answer } of evidence.hosts) if (!answer.ok) problems.push(answer.problem);
   return problems.sort((a, b) => compareText(a.source, b.source) || compareText(a.code, b.code));
 }
+
+/** Numbers under which live processes may have announced themselves: ours, and those inside their own namespaces. */
+const livePidsOf = (table: ProcessTable): number[] =>
+  table.rows.filter(isLive).flatMap(({ identity, detail }) => [identity.pid, detail?.innerPid ?? identity.pid]);
 
 /** Input order must not show: newest first, then by name. */
 const bySessionOrder = (a: Session, b: Session): number =>

@@ -96,7 +96,8 @@ export interface Store {
   onRootDevice: boolean;
   /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
   listing: Reading<number>;
-  rows: { id: string; reading: Reading<NativeRecord> }[];
+  /** `writtenAt`: the file's time, known even where its content is not. */
+  rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null }[];
   /** The pid is in the file's name, so it is known even where the content is not. */
   claims: { pid: number; reading: Reading<PidClaim> }[];
 }

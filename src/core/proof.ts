@@ -1,7 +1,7 @@
 // Puts the evidence behind a status into words: what was seen, where, under which rule, and what would change it.
 import type { Subject } from "./derive.ts";
 import type { Evidence, NativeRecord } from "./evidence.ts";
-import type { Doubt, FoundOwner } from "./match.ts";
+import type { Doubt, FoundOwner } from "./found.ts";
 import { isSuspended, type ProcessRow, type ProcessTable } from "./process.ts";
 import type { Proof, Session } from "./session.ts";
 
@@ -23,7 +23,13 @@ export function proofs(
     list.push({ fact: "not proven", value: doubt.why, source: doubt.source, rule: doubt.rule, at });
   if (session.record !== null) list.push(turnProof(session.record));
   else if (subject !== null && subject.reading === null)
-    list.push({ fact: "record", value: "none yet", source: session.home, rule: "R3", at });
+    list.push({
+      fact: "record",
+      value: "none yet",
+      source: session.home || "a home that is not known",
+      rule: "R3",
+      at,
+    });
   if (session.record !== null && session.record.skippedLines > 0) {
     const value = `${session.record.skippedLines} broken line(s) passed over`;
     list.push({ fact: "record", value, source: session.record.source, rule: "R2", at });

@@ -14,7 +14,7 @@ import { type Identify, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcesses } from "./processes.ts";
-import { readClaims, readRecord, readStore } from "./stores.ts";
+import { readClaims, readRecord, readStore, writtenAtOf } from "./stores.ts";
 
 export interface Look {
   adapters: readonly Adapter[];
@@ -175,7 +175,7 @@ function readClaimsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<numbe
   for (const set of adapter.records)
     for (const file of findFiles(store.home, set).files) {
       const reading = fresh.has(file.subject) ? readRecord(adapter, file) : null;
-      if (reading !== null) store.rows.push({ id: file.subject, reading });
+      if (reading !== null) store.rows.push({ id: file.subject, reading, writtenAt: writtenAtOf(file.path, reading) });
     }
 }
 

@@ -2,6 +2,7 @@
 import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
+import { bootedAt } from "../sys/clock.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import type { ProcessWish } from "./process-wish.ts";
 
@@ -14,7 +15,7 @@ export interface ProcFs {
   exists(pid: number): boolean;
   pid: number;
   uid: number;
-  now(): number;
+  bootedAt(): number;
 }
 
 /** USER_HZ: fixed at 100 in every Linux that /proc speaks of, whatever the kernel's own tick. */
@@ -36,8 +37,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
   const boot = proc.read("/proc/sys/kernel/random/boot_id").toString("latin1").trim();
   const namespace = ownNamespace(proc);
-  const uptimeMs = Number.parseFloat(proc.read("/proc/uptime").toString("latin1")) * 1000;
-  const bootedAt = proc.now() - uptimeMs;
+  const bootedAt = proc.bootedAt();
 
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
@@ -268,5 +268,6 @@ const realProcFs: ProcFs = {
   },
   pid: process.pid,
   uid: process.getuid?.() ?? -1,
-  now: () => Date.now(),
+  bootedAt: () =>
+    bootedAt() ?? Date.now() - Number.parseFloat(realProcFs.read("/proc/uptime").toString("latin1")) * 1000,
 };

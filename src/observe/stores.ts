@@ -5,7 +5,7 @@ import { anyPid, type NativeRecord, type PidClaim, type Store } from "../core/ev
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward, linesForward } from "../lib/jsonl.ts";
-import { failureText, isGone } from "./failure.ts";
+import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles, type OpenFile, readWhole, withFile } from "./files.ts";
 
 /** How far back from a record's end the state of its last turn is looked for. */
@@ -33,7 +33,7 @@ export function readStore(adapter: Adapter, home: string, deadline: Deadline): S
   for (const file of files) {
     if (!adapter.isId(file.subject)) continue;
     const reading = deadline.isOver() ? unread(tooSlow(adapter, file.path)) : readRecord(adapter, file);
-    if (reading !== null) store.rows.push({ id: file.subject, reading });
+    if (reading !== null) store.rows.push({ id: file.subject, reading, writtenAt: writtenAtOf(file.path, reading) });
   }
   return store;
 }
@@ -69,6 +69,17 @@ export function readRecord(adapter: Adapter, file: FoundFile): Reading<NativeRec
     if (isGone(error)) return null;
     const message = `its record cannot be read: ${failureText(error)}`;
     return unread({ code: "record-unreadable", agent: adapter.agent, source: file.path, message });
+  }
+}
+
+/** Of an unread record at least its file's time, where that much can be seen. */
+export function writtenAtOf(path: string, reading: Reading<NativeRecord>): number | null {
+  if (reading.ok) return reading.value.writtenAt;
+  try {
+    return statSync(path).mtimeMs;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
   }
 }
 

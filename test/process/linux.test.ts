@@ -27,7 +27,6 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
     "/proc/self/ns/pid": "pid:[4026531836]",
     "/proc/self/ns/mnt": "mnt:[1]",
     "/proc/sys/kernel/random/boot_id": "b-o-o-t\n",
-    "/proc/uptime": "1000.00 1.0\n",
     ...entries,
   };
   const get = (path: string): string => {
@@ -47,7 +46,7 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
     exists: () => false,
     pid: 1,
     uid: 1000,
-    now: () => 2_000_000,
+    bootedAt: () => 1_000_000,
     ...change,
   };
 }
@@ -130,7 +129,7 @@ describe("a table", () => {
           state: "S",
           name: "agent",
           tty: null,
-          startedAt: 2_000_000 - 1_000_000 + 5_000,
+          startedAt: 1_005_000,
           detail: {
             uid: 1000,
             ours: true,

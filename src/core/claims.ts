@@ -1,0 +1,61 @@
+// Does an announcement still hold? It names a process that once was; only exactly that process has the session.
+import type { PidClaim } from "./evidence.ts";
+import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
+
+export type Verdict =
+  | { kind: "owner"; row: ProcessRow }
+  | { kind: "dead"; why: string }
+  | { kind: "cannot-tell"; why: string };
+
+/** Clocks are adjusted while machines run; file times and start times are compared with this much tolerance. */
+export const clockSlackMs = 2_000;
+
+/** The process in the table that the claim speaks of, if it can be there: by number here, or by its number in its namespace. */
+export function claimedRow(claim: PidClaim, table: ProcessTable): ProcessRow | null {
+  const here = table.rows.find((row) => row.identity.pid === claim.pid && isLive(row)) ?? null;
+  const saysHere = claim.namespace === table.namespace.id;
+  if (saysHere || (claim.namespace === null && here?.identity.start === claim.start)) return here;
+  const inside = table.rows.find((row) => isInnerOf(row, claim, table));
+  return inside ?? (claim.namespace === null ? here : null);
+}
+
+/** From outside we see into a pid namespace: the claimed process is the one that has this number and start there. */
+function isInnerOf(row: ProcessRow, claim: PidClaim, table: ProcessTable): boolean {
+  const { detail } = row;
+  if (detail === null || detail.innerPid !== claim.pid || detail.namespace === table.namespace.id || !isLive(row))
+    return false;
+  return claim.namespace === null ? row.identity.start === claim.start : detail.namespace === claim.namespace;
+}
+
+/** `isAgents`: the process is recognised as one of the agent in whose store the claim stands. */
+export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: boolean, table: ProcessTable): Verdict {
+  const { pid } = claim;
+  const elsewhere = claim.namespace !== null && claim.namespace !== table.namespace.id;
+  if (elsewhere && row === null)
+    return { kind: "cannot-tell", why: `announced by process ${pid} of another pid namespace (${claim.namespace})` };
+  if (claim.boot !== null && claim.boot !== table.boot)
+    return { kind: "dead", why: `process ${pid} belonged to an earlier boot` };
+  if (row === null && table.hidden.includes(pid))
+    return { kind: "cannot-tell", why: `process ${pid} exists, but this system hides it from us` };
+  if (row === null) return { kind: "dead", why: `process ${pid} is gone` };
+  if (claim.start !== null && claim.start !== row.identity.start)
+    return { kind: "dead", why: `pid ${pid} was recycled: start ${row.identity.start}, announced ${claim.start}` };
+  if (claim.start !== null && claim.boot !== null) return { kind: "owner", row };
+
+  // Without boot id or start time the number alone proves nothing: the process must be this agent's, and not younger than its word.
+  if (!isAgents)
+    return isBlind(row)
+      ? { kind: "cannot-tell", why: `process ${pid} may be the announced one, but we may not look at it` }
+      : { kind: "dead", why: `pid ${pid} is now another program (${row.name})` };
+  if (claim.start === null && claim.writtenAt !== null && row.startedAt > claim.writtenAt + clockSlackMs)
+    return { kind: "dead", why: `pid ${pid} was recycled: it started after the announcement was written` };
+  return { kind: "owner", row };
+}
+
+/** Too little of it could be read to say what program it is. */
+export const isBlind = ({ detail }: ProcessRow): boolean =>
+  detail === null || detail.exe === null || detail.unread.length > 0;
+
+/** Pid and start fit, yet the file is older than the process: after a reboot two processes may share both numbers. */
+export const isOlderThanProcess = (claim: PidClaim, row: ProcessRow): boolean =>
+  claim.boot === null && claim.writtenAt !== null && claim.writtenAt < row.startedAt - clockSlackMs;

@@ -1,0 +1,96 @@
+// What matching collects: owners, doubts, claims that no longer hold, and live processes without a name.
+import type { Evidence, HostAnswer, HostedSession, PidClaim, Store } from "./evidence.ts";
+import type { ProcessDetail, ProcessRow } from "./process.ts";
+import type { AgentRules, Role } from "./rules.ts";
+import type { Link } from "./session.ts";
+
+/** A live process of an agent, with what it was recognised as. */
+export interface AgentProcess {
+  row: ProcessRow;
+  detail: ProcessDetail;
+  role: Role;
+  rules: AgentRules;
+  home: string | null;
+  /** It announces a session in this store, but its announcement cannot be read. */
+  muted: { store: Store; source: string } | null;
+}
+
+export interface ProcessOwner {
+  kind: "process";
+  row: ProcessRow;
+  link: Link;
+  source: string;
+  claim: PidClaim | null;
+}
+
+export interface HostOwner {
+  kind: "host";
+  host: HostAnswer | null;
+  row: ProcessRow | null;
+  address: string;
+  hosted: HostedSession | null;
+}
+
+export type FoundOwner = ProcessOwner | HostOwner;
+
+/** Why "nobody has it" is not proven for a session. */
+export interface Doubt {
+  why: string;
+  source: string;
+  rule: string;
+}
+
+/** What became of a claim whose process does not have the session. Shown, so that `why` can say it. */
+export interface DeadClaim {
+  claim: PidClaim;
+  why: string;
+}
+
+export interface Matches {
+  owners: Map<string, FoundOwner[]>;
+  doubts: Map<string, Doubt[]>;
+  deadClaims: Map<string, DeadClaim[]>;
+  /** Live agent processes whose session nobody can name. */
+  unrecorded: { process: AgentProcess; maybe: string[] }[];
+  /** Doubts that hold for every session of one agent, by agent. */
+  agentDoubts: Map<string, Doubt[]>;
+}
+
+export const sessionKey = (agent: string, home: string, id: string): string => `${agent}\0${home}\0${id}`;
+
+export const processOwner = (row: ProcessRow, link: Link, source: string): ProcessOwner => ({
+  kind: "process",
+  row,
+  link,
+  source,
+  claim: null,
+});
+
+/** The process's own home; where its environment cannot be read, the one store that knows the id. */
+export function homeFor(process: AgentProcess, id: string, evidence: Evidence): string {
+  if (process.home !== null) return process.home;
+  const stores = evidence.stores
+    .filter((store) => store.agent === process.rules.agent)
+    .sort((a, b) => (a.home < b.home ? -1 : 1));
+  const knowing = stores.filter((store) => store.rows.some((row) => row.id === id));
+  return (knowing.length === 1 ? knowing : stores)[0]?.home ?? "";
+}
+
+export function doubtAllOf(store: Store, found: Matches, doubt: Doubt): void {
+  for (const { id } of store.rows) add(found.doubts, sessionKey(store.agent, store.home, id), doubt);
+}
+
+/** One process says it once: of two words of the same process the stronger counts, an answer more than a lock. */
+export function addOwner(found: Matches, key: string, owner: FoundOwner): void {
+  const others = found.owners.get(key) ?? [];
+  const twin = others.find((other) => other.row !== null && other.row === owner.row);
+  if (twin === undefined) found.owners.set(key, [...others, owner]);
+  else if (owner.kind === "host" && owner.hosted !== null)
+    found.owners.set(key, [...others.filter((other) => other !== twin), owner]);
+}
+
+export function add<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const values = map.get(key);
+  if (values === undefined) map.set(key, [value]);
+  else values.push(value);
+}

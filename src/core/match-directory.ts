@@ -1,0 +1,105 @@
+// Processes that name no session: which records of their directory could be theirs. Rule 9.
+import type { Evidence, Store } from "./evidence.ts";
+import {
+  type AgentProcess,
+  add,
+  addOwner,
+  doubtAllOf,
+  homeFor,
+  type Matches,
+  processOwner,
+  sessionKey,
+} from "./found.ts";
+import { givenId } from "./given-id.ts";
+
+/**
+ * A process that names no session may still have one: the records of its directory with a message younger than itself.
+ * One process that never announces, one record: linked, weakly. Anything else: nobody can tell. A process that normally
+ * announces is never linked this way; but while it has not spoken, such a record is not proven to be ownerless either.
+ */
+export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, found: Matches): void {
+  const recordsOf = new Map<AgentProcess, Candidate[]>();
+  const processesOf = new Map<string, AgentProcess[]>();
+  for (const process of unnamed) {
+    const candidates = directoryCandidates(process, evidence, found);
+    recordsOf.set(process, candidates);
+    for (const { key } of candidates) add(processesOf, key, process);
+  }
+  for (const process of unnamed) {
+    const candidates = recordsOf.get(process) ?? [];
+    if (process.muted !== null) {
+      matchMuted(process, process.muted, candidates, evidence, found);
+      continue;
+    }
+    const [only] = candidates;
+    const alone = candidates.length === 1 && only !== undefined && processesOf.get(only.key)?.length === 1;
+    if (alone && only.fits && !process.rules.announces(process.detail)) {
+      const source = `/proc/${process.row.identity.pid}/cwd`;
+      addOwner(found, only.key, processOwner(process.row, "cwd", source));
+      continue;
+    }
+    const pid = process.row.identity.pid;
+    for (const { key } of candidates) {
+      const why = `process ${pid} of this agent runs in its directory and has not said which session it has`;
+      add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
+    }
+    found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
+  }
+}
+
+/**
+ * Any session of that store may be meant, so none of them is proven to be ownerless. What the process was started with still
+ * names its session, if nothing else in its directory could be what it says now.
+ */
+function matchMuted(
+  process: AgentProcess,
+  { store, source }: { store: Store; source: string },
+  candidates: Candidate[],
+  evidence: Evidence,
+  found: Matches,
+): void {
+  const why = `live process ${process.row.identity.pid} announces a session, but its announcement cannot be read`;
+  const doubt = { why, source, rule: "R2" };
+  doubtAllOf(store, found, doubt);
+  const given = givenId(process);
+  const key = given === null ? null : sessionKey(store.agent, homeFor(process, given.id, evidence), given.id);
+  if (given !== null && key !== null && candidates.every(({ id }) => id === given.id)) {
+    addOwner(found, key, processOwner(process.row, given.link, given.source));
+    return;
+  }
+  if (key !== null) add(found.doubts, key, doubt);
+  found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
+}
+
+interface Candidate {
+  key: string;
+  id: string;
+  /** Directory and time are recorded and agree. Otherwise the record merely cannot be ruled out. */
+  fits: boolean;
+}
+
+/** A start is told in ticks of 10 ms, and the clock is steered while it runs: this close to it nobody can tell before from after. */
+const tickMs = 10;
+const startSlackMs = 50;
+
+function directoryCandidates(process: AgentProcess, evidence: Evidence, found: Matches): Candidate[] {
+  const candidates = new Map<string, Candidate>();
+  const { detail, row, home, rules } = process;
+  for (const store of evidence.stores) {
+    if (store.agent !== rules.agent || !detail.sameFiles || (home !== null && store.home !== home)) continue;
+    for (const { id, reading, writtenAt } of store.rows) {
+      const key = sessionKey(store.agent, store.home, id);
+      if (found.owners.has(key)) continue;
+      const record = reading.ok ? reading.value : null;
+      const cwd = record?.cwd ?? null;
+      if (cwd !== null && detail.cwd !== null && cwd !== detail.cwd) continue;
+      // Of an unread record only its file's time is known: what was last written before the start is none of this process.
+      const newest = record === null ? writtenAt : (record.lastMessageAt ?? record.createdAt);
+      if (newest !== null && newest < row.startedAt - startSlackMs) continue;
+      const isYounger = record !== null && newest !== null && newest >= row.startedAt + tickMs;
+      const fits = isYounger && home !== null && cwd !== null && cwd === detail.cwd && store.listing.ok;
+      candidates.set(key, { key, id, fits: fits && (candidates.get(key)?.fits ?? true) });
+    }
+  }
+  return [...candidates.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}

@@ -1,0 +1,55 @@
+// Sessions that live in a process which serves many: running only if that host names them. Rule 1.
+import { clockSlackMs } from "./claims.ts";
+import type { Evidence, HostAnswer } from "./evidence.ts";
+import { type AgentProcess, add, addOwner, type Matches, sessionKey } from "./found.ts";
+import { unread } from "./problem.ts";
+import { isLive, type ProcessIdentity, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+
+export function matchHosts(evidence: Evidence, table: ProcessTable, processes: AgentProcess[], found: Matches): void {
+  for (const host of [...evidence.hosts, ...unaskedHosts(evidence, processes)]) {
+    const row = host.process === null ? null : liveRow(table, host.process);
+    if (host.process !== null && row === null) continue;
+    if (host.answer.ok)
+      for (const hosted of host.answer.value) {
+        const key = sessionKey(host.agent, host.home, hosted.id);
+        addOwner(found, key, { kind: "host", host, row, address: host.address, hosted });
+      }
+    else doubtWrittenSince(host, evidence, found);
+  }
+}
+
+/** Hosts in the process table that nobody asked: they started after the stores were read, or have no address. */
+function unaskedHosts(evidence: Evidence, processes: AgentProcess[]): HostAnswer[] {
+  const asked = evidence.hosts.flatMap((host) => (host.process === null ? [] : [host.process]));
+  return processes
+    .filter((p) => p.role === "host" && p.rules.hostsNameBy === "answer")
+    .filter((p) => !asked.some((identity) => sameProcess(identity, p.row.identity)))
+    .map(({ rules, row, home }) => {
+      const address = `process ${row.identity.pid}`;
+      const message = "a host that could not be asked";
+      return {
+        agent: rules.agent,
+        home: home ?? "",
+        address,
+        process: row.identity,
+        startedAt: row.startedAt,
+        answer: unread({ code: "host-silent", agent: rules.agent, source: address, message }),
+      };
+    });
+}
+
+/** A host that does not answer may have any session that was written since it started, and no other. */
+function doubtWrittenSince(host: HostAnswer, evidence: Evidence, found: Matches): void {
+  for (const store of evidence.stores) {
+    if (store.agent !== host.agent || store.home !== host.home) continue;
+    for (const { id, reading } of store.rows) {
+      const writtenAt = reading.ok ? reading.value.writtenAt : null;
+      if (host.startedAt !== null && writtenAt !== null && writtenAt < host.startedAt - clockSlackMs) continue;
+      const why = `its host ${host.address} does not answer`;
+      add(found.doubts, sessionKey(store.agent, store.home, id), { why, source: host.address, rule: "R1" });
+    }
+  }
+}
+
+const liveRow = (table: ProcessTable, wanted: ProcessIdentity): ProcessRow | null =>
+  table.rows.find((row) => sameProcess(row.identity, wanted) && isLive(row)) ?? null;

@@ -1,0 +1,338 @@
+// What must hold for deriveSessions in every world, however odd. A failure prints its seed and path.
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import fc from "fast-check";
+import { deriveSessions } from "../../src/core/derive.ts";
+import type { Evidence, PidClaim } from "../../src/core/evidence.ts";
+import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../../src/core/process.ts";
+import type { Session } from "../../src/core/session.ts";
+import { rules } from "../unit/core/world.ts";
+import {
+  anEvidence,
+  anyEvidence,
+  aStranger,
+  type FailureKind,
+  failOne,
+  idsIn,
+  shuffled,
+} from "./arbitrary-evidence.ts";
+
+const derive = (evidence: Evidence) => deriveSessions(evidence, rules);
+const keyOf = ({ agent, home, id }: { agent: string; home: string; id: string | null }) => `${agent} ${home} ${id}`;
+const rowsOf = ({ processes }: Evidence): ProcessRow[] => (processes.ok ? processes.value.rows : []);
+const byKey = (sessions: Session[]) => new Map(sessions.filter(({ id }) => id !== null).map((s) => [keyOf(s), s]));
+const choice = fc.nat(31);
+const runs = { numRuns: 400 };
+const manyRuns = { numRuns: 600 };
+// A busy machine is slow, not wrong.
+setDefaultTimeout(60_000);
+
+describe("one reading fails: nothing becomes stopped", () => {
+  const kinds: FailureKind[] = ["gap", "detail", "hidden", "listing", "record", "claim", "claims", "host"];
+  test.each(kinds)("%s", (kind) => {
+    fc.assert(
+      fc.property(anEvidence, choice, (before, which) => {
+        const after = failOne(before, kind, which);
+        if (after === null) return;
+        const then = byKey(derive(before).sessions);
+        for (const [key, session] of byKey(derive(after).sessions)) {
+          const was = then.get(key)?.status.state ?? "absent";
+          if (session.status.state !== "stopped" || was === "stopped") continue;
+          if (kind === "host" && quietSinceItsHostsStart(session, before)) continue;
+          throw new Error(`${key} was ${was} and became stopped: ${JSON.stringify(session.evidence)}`);
+        }
+      }),
+      manyRuns,
+    );
+  });
+
+  test("the process table: nothing is stopped at all", () => {
+    fc.assert(
+      fc.property(anyEvidence, (before) => {
+        const after = failOne(before, "table", 0);
+        if (after === null) return;
+        const stopped = derive(after).sessions.filter(({ status }) => status.state === "stopped");
+        expect(stopped.map(keyOf)).toEqual([]);
+      }),
+      runs,
+    );
+  });
+});
+
+/** Rule 1: a silent host leaves open only what was written since it started. */
+function quietSinceItsHostsStart({ id, record }: Session, { hosts }: Evidence): boolean {
+  const writtenAt = record?.writtenAt ?? null;
+  return hosts.some(
+    ({ answer, startedAt }) =>
+      answer.ok &&
+      answer.value.some((hosted) => hosted.id === id) &&
+      startedAt !== null &&
+      writtenAt !== null &&
+      writtenAt < startedAt,
+  );
+}
+
+test("a failed record or listing links nothing by directory that was not linked before", () => {
+  fc.assert(
+    fc.property(anEvidence, fc.constantFrom("record" as const, "listing" as const), choice, (before, kind, which) => {
+      const after = failOne(before, kind, which);
+      if (after === null) return;
+      const then = byKey(derive(before).sessions);
+      for (const [key, { status }] of byKey(derive(after).sessions))
+        if (status.state === "running" && status.owner.kind === "process" && status.owner.link === "cwd")
+          expect([key, then.get(key)?.status.state]).toEqual([key, "running"]);
+    }),
+    runs,
+  );
+});
+
+test("a recycled pid inherits nothing", () => {
+  fc.assert(
+    fc.property(anyEvidence, choice, (before, which) => {
+      const after = structuredClone(before);
+      const row = rowsOf(after)[which % Math.max(1, rowsOf(after).length)];
+      if (row === undefined) return;
+      const formerly = { ...row.identity };
+      row.identity.start = "9999";
+      const stale = new Set(
+        after.stores.flatMap(({ claims }) =>
+          claims.flatMap(({ reading }) => (reading.ok && reading.value.start !== null ? [reading.value.source] : [])),
+        ),
+      );
+      for (const host of after.hosts)
+        if (host.process !== null && sameProcess(host.process, formerly)) stale.add(host.address);
+      for (const { status, processes, evidence } of derive(after).sessions) {
+        if (status.state !== "running" || !processes.some(({ identity }) => identity.pid === row.identity.pid))
+          continue;
+        if (processes.length > 1) continue;
+        const links = evidence.filter(({ fact }) => fact === "link" || fact === "host").map(({ source }) => source);
+        expect(links.filter((source) => stale.has(source))).toEqual([]);
+      }
+    }),
+    runs,
+  );
+});
+
+test("the order of what was seen does not show", () => {
+  fc.assert(
+    fc.property(anyEvidence, fc.array(fc.nat(99), { minLength: 8, maxLength: 24 }), (evidence, keys) => {
+      expect(derive(shuffled(evidence, keys))).toEqual(derive(evidence));
+    }),
+    manyRuns,
+  );
+});
+
+test("a stranger changes nothing", () => {
+  const withoutCounts = (evidence: Evidence): string =>
+    JSON.stringify(derive(evidence).sessions).replace(/\d+ processes seen/g, "processes seen");
+  fc.assert(
+    fc.property(anyEvidence, aStranger, (before, row) => {
+      const after = structuredClone(before);
+      rowsOf(after).push(row);
+      expect(withoutCounts(after)).toEqual(withoutCounts(before));
+    }),
+    runs,
+  );
+});
+
+test("every id in the answer was seen", () => {
+  fc.assert(
+    fc.property(anyEvidence, (evidence) => {
+      const seen = idsIn(evidence);
+      for (const { id, parent, continuedBy } of derive(evidence).sessions)
+        for (const text of [id, parent, continuedBy]) if (text !== null) expect(seen).toContain(text);
+    }),
+    runs,
+  );
+});
+
+describe("running if and only if a live process or an answering host has it", () => {
+  test("whoever runs has an owner that lives and is named by what its link says", () => {
+    fc.assert(
+      fc.property(anyEvidence, (evidence) => {
+        for (const session of derive(evidence).sessions) {
+          if (session.status.state !== "running") continue;
+          const { owner } = session.status;
+          const identities = owner.kind === "process" ? owner.processes : owner.process === null ? [] : [owner.process];
+          for (const identity of identities) expect(liveRow(evidence, identity)).toBeDefined();
+          if (owner.kind === "process") expect(identities.length).toBeGreaterThan(0);
+          if (session.id !== null) expect([keyOf(session), isNamed(session, evidence)]).toEqual([keyOf(session), true]);
+        }
+      }),
+      manyRuns,
+    );
+  });
+
+  test("whom a live process or an answering host names, runs", () => {
+    fc.assert(
+      fc.property(anyEvidence, (evidence) => {
+        const sessions = byKey(derive(evidence).sessions);
+        for (const key of surelyOwned(evidence))
+          expect([key, sessions.get(key)?.status.state]).toEqual([key, "running"]);
+      }),
+      runs,
+    );
+  });
+});
+
+const liveRow = (evidence: Evidence, wanted: ProcessIdentity): ProcessRow | undefined =>
+  rowsOf(evidence).find((row) => isLive(row) && sameProcess(row.identity, wanted));
+
+const mayBeClaimed = ({ identity, detail }: ProcessRow, { pid, namespace }: PidClaim): boolean =>
+  identity.pid === pid || ((namespace === null || detail?.namespace === namespace) && detail?.innerPid === pid);
+
+/** The one thing that the link of the status speaks of, looked up in what was seen. */
+function isNamed({ id, agent, home, status }: Session, evidence: Evidence): boolean {
+  if (status.state !== "running" || id === null) return false;
+  const { owner } = status;
+  const locks = (row: ProcessRow | undefined): boolean =>
+    agent === "locker" && row?.detail?.lockedFiles.includes(`/l/${id}.lock`) === true;
+  if (owner.kind === "host") {
+    if (owner.process !== null && locks(liveRow(evidence, owner.process))) return true;
+    return evidence.hosts.some(
+      ({ address, answer }) =>
+        address === owner.address && answer.ok && answer.value.some((hosted) => hosted.id === id),
+    );
+  }
+  const [first] = owner.processes.flatMap((identity) => liveRow(evidence, identity) ?? []);
+  const detail = first?.detail ?? null;
+  switch (owner.link) {
+    case "announced": {
+      const claims = evidence.stores.filter((s) => s.agent === agent && s.home === home).flatMap((s) => s.claims);
+      const words = claims.flatMap(({ reading }) =>
+        reading.ok && reading.value.session === id ? [reading.value] : [],
+      );
+      return locks(first) || (first !== undefined && words.some((word) => mayBeClaimed(first, word)));
+    }
+    case "assigned":
+      return (
+        detail?.env?.["AGENTCTL_TAG_SESSION"] === `${agent}:${id}` &&
+        detail.env["AGENTCTL_TAG_SID"] === String(first?.session)
+      );
+    case "argv":
+      return detail?.argv?.includes(id) === true;
+    case "cwd": {
+      const rows = evidence.stores.filter((s) => s.agent === agent && s.home === home).flatMap((s) => s.rows);
+      const here = rows.filter((row) => row.id === id && row.reading.ok && row.reading.value.cwd === detail?.cwd);
+      return here.length > 0 && (agent === "mute" || agent === "pool");
+    }
+    case null:
+      return false;
+  }
+}
+
+/** Only what needs no weighing: whole identities, hosts that answered, processes that name one session in one way. */
+function surelyOwned(evidence: Evidence): string[] {
+  const table = evidence.processes.ok ? evidence.processes.value : null;
+  const keys: string[] = [];
+  const claims = evidence.stores.flatMap((store) => store.claims.map((word) => ({ ...word, store })));
+  for (const { reading, store } of claims) {
+    if (!reading.ok || table === null) continue;
+    const { session, pid, start, boot, namespace } = reading.value;
+    if (start === null || boot === null || namespace !== table.namespace.id) continue;
+    if (liveRow(evidence, { pid, start, boot }) !== undefined) keys.push(keyOf({ ...store, id: session }));
+  }
+  for (const { agent, home, process, answer } of evidence.hosts) {
+    if (process !== null && liveRow(evidence, process) === undefined) continue;
+    for (const { id } of answer.ok ? answer.value : []) keys.push(keyOf({ agent, home, id }));
+  }
+  for (const row of table?.rows ?? []) {
+    const { detail, name } = row;
+    if (!isLive(row) || !detail?.ours || !detail.sameFiles || detail.env === null) continue;
+    if (name === "speaker" && claims.length > 0) continue;
+    if (name === "locker" && detail.lockedFiles.length > 0) continue;
+    if (detail.env["AGENTCTL_TAG_SESSION"] !== undefined) continue;
+    const id = detail.argv?.[1] === "--resume" ? detail.argv[2] : undefined;
+    if (id !== undefined) keys.push(keyOf({ agent: name, home: `${detail.env["HOME"]}/.${name}`, id }));
+  }
+  return keys;
+}
+
+test("the same evidence gives the same answer, and is left as it was", () => {
+  fc.assert(
+    fc.property(anyEvidence, (evidence) => {
+      const copy = structuredClone(evidence);
+      const first = derive(evidence);
+      expect(evidence).toEqual(copy);
+      expect(derive(copy)).toEqual(first);
+    }),
+    runs,
+  );
+});
+
+test("one row for each id of a home; no record and no live agent is left out", () => {
+  fc.assert(
+    fc.property(anyEvidence, (evidence) => {
+      const { sessions } = derive(evidence);
+      const keys = sessions.filter(({ id }) => id !== null).map(keyOf);
+      expect(keys.length).toBe(new Set(keys).size);
+      for (const store of evidence.stores)
+        for (const { id } of store.rows) expect(keys).toContain(keyOf({ ...store, id }));
+
+      const shown = new Set(sessions.flatMap(({ processes }) => processes.map(({ identity }) => identity.pid)));
+      const parents = new Map(rowsOf(evidence).map((row) => [row.identity.pid, row.parent]));
+      const above = new Set<number>();
+      for (const pid of shown) for (let up = parents.get(pid); up !== undefined; up = parents.get(up)) above.add(up);
+      for (const { identity, name, detail } of rowsOf(evidence).filter(isLive)) {
+        if (name === "nginx" || !detail?.ours || detail.argv?.[1] === "serve" || detail.argv?.[1] === "helper")
+          continue;
+        // A wrapper gives way to the agent below it.
+        expect([identity.pid, name, shown.has(identity.pid) || above.has(identity.pid)]).toEqual([
+          identity.pid,
+          name,
+          true,
+        ]);
+      }
+    }),
+    runs,
+  );
+});
+
+test("every status has evidence with a source and a rule, and says what would change it", () => {
+  fc.assert(
+    fc.property(anyEvidence, (evidence) => {
+      for (const session of derive(evidence).sessions) {
+        expect(session.evidence.some(({ source, rule }) => source !== "" && /^R\d+$/.test(rule))).toBe(true);
+        expect(session.wouldChange.length).toBeGreaterThan(0);
+      }
+    }),
+    runs,
+  );
+});
+
+test("the hour of asking changes no state", () => {
+  const statesAt = (evidence: Evidence, at: number) =>
+    derive({ ...evidence, at }).sessions.map(({ id, status, reason }) => ({ id, status, reason }));
+  fc.assert(
+    fc.property(anyEvidence, fc.double(), (evidence, at) => {
+      expect(statesAt(evidence, at)).toEqual(statesAt(evidence, evidence.at));
+    }),
+    runs,
+  );
+});
+
+test("no time and no text makes it throw", () => {
+  const oddTime = fc.oneof(fc.double(), fc.constantFrom(Number.NaN, -1, 0, 1e300, Number.NEGATIVE_INFINITY));
+  const oddText = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc.constantFrom("", "\0", "../..", "__proto__", "constructor"),
+  );
+  const timeKeys = /^(at|since|createdAt|lastMessageAt|writtenAt|startedAt)$/;
+  const textKeys = /^(id|session|start|boot|cwd|source|home|address|why|doubt|message|namespace)$/;
+  fc.assert(
+    fc.property(
+      anyEvidence,
+      fc.array(oddTime, { minLength: 4 }),
+      fc.array(oddText, { minLength: 4 }),
+      (whole, times, texts) => {
+        let next = 0;
+        const odd = JSON.parse(JSON.stringify(whole), (key, value: unknown) => {
+          next += 1;
+          if (typeof value === "number" && timeKeys.test(key)) return times[next % times.length];
+          return typeof value === "string" && textKeys.test(key) && next % 3 === 0 ? texts[next % texts.length] : value;
+        }) as Evidence;
+        expect(derive(odd).sessions.length).toBeGreaterThanOrEqual(0);
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

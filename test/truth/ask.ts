@@ -1,0 +1,44 @@
+// Asks the product, as a user would: one process per question, a clean environment, a time limit.
+import { lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { World } from "./world.ts";
+
+export interface Reply {
+  command: string;
+  exit: number;
+  tookMs: number;
+  stdout: string;
+  stderr: string;
+}
+
+export const slowMs = 3000;
+
+export async function ask(bin: string, world: World, ...args: string[]): Promise<Reply> {
+  const before = performance.now();
+  const child = Bun.spawn([bin, ...args], {
+    cwd: world.root,
+    env: {
+      PATH: "/usr/bin:/bin",
+      HOME: world.userHome,
+      DEMO_AGENT_HOME: world.agentHome,
+      AGENTCTL_HOME: world.agentctlHome,
+      XDG_CACHE_HOME: world.cache,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: slowMs * 3,
+    killSignal: "SIGKILL",
+  });
+  const [stdout, stderr, exit] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { command: args.join(" "), exit, tookMs: performance.now() - before, stdout, stderr };
+}
+
+/** Names, sizes, times and inodes of everything below, to see that asking changed nothing. */
+export function fingerprint(path: string): string {
+  const stat = lstatSync(path, { bigint: true });
+  const mark = `${path} ${stat.mode} ${stat.size} ${stat.mtimeNs} ${stat.ino}`;
+  // Not readdir's own recursion: Bun 1.4 follows links with it, also those that lead to themselves.
+  const below = stat.isDirectory() ? readdirSync(path).sort() : [];
+  return [mark, ...below.map((name) => fingerprint(join(path, name)))].join("\n");
+}

@@ -1,0 +1,185 @@
+// Compares one answer of the product with what the oracle allows, and names every lie.
+import { type ListAnswer, type OwnerRow, parseList, parseStatus, type Row, ShapeError } from "./answer.ts";
+import { type Reply, slowMs } from "./ask.ts";
+import type { Answer, Expectation, Expected } from "./oracle.ts";
+import { bootId } from "./proc.ts";
+import type { Lie, LieKind, Tally } from "./tally.ts";
+import type { Twin } from "./twin.ts";
+
+/** Counts into the tally; the lies are for the report. */
+export function compareList(
+  reply: Reply,
+  expected: Expected,
+  tally: Tally,
+): { lies: Lie[]; answer: ListAnswer | null } {
+  const lies = promises(reply, 0);
+  const answer = parsed(() => parseList(reply.stdout), lies);
+  if (answer !== null) {
+    if (expected.complete !== null && answer.complete !== expected.complete) {
+      lies.push({ kind: "broken promise", text: `complete is ${answer.complete}, not ${expected.complete}` });
+    }
+    for (const each of expected.sessions) check(tally, lies, () => compareSession(each, answer.rows, tally));
+    for (const twin of expected.nameless) check(tally, lies, () => compareNameless(twin, answer.rows));
+    lies.push(...ghosts(expected, answer.rows));
+  }
+  count(tally, lies);
+  return { lies, answer };
+}
+
+export function compareStatus(reply: Reply, id: string, list: ListAnswer, tally: Tally): Lie[] {
+  tally.checks++;
+  const row = list.rows.find((each) => each.id === id);
+  const lies = row === undefined ? absentStatus(reply) : promises(reply, 0);
+  if (row !== undefined && lies.length === 0) {
+    const status = parsed(() => parseStatus(reply.stdout), lies);
+    if (status !== null && essence(status) !== essence(row)) {
+      lies.push({ kind: "list≠status", text: `list says ${essence(row)}, status says ${essence(status)}` });
+    }
+  }
+  if (lies.length === 0) tally.passed++;
+  count(tally, lies);
+  return lies;
+}
+
+function check(tally: Tally, lies: Lie[], compare: () => Lie[]): void {
+  const found = compare();
+  tally.checks++;
+  if (found.length === 0) tally.passed++;
+  lies.push(...found);
+}
+
+function count(tally: Tally, lies: Lie[]): void {
+  for (const { kind } of lies) tally[kind]++;
+}
+
+function compareSession(expectation: Expectation, rows: Row[], tally: Tally): Lie[] {
+  const { session, answers, row: needed } = expectation;
+  const name = `session ${session.number} (${session.id})`;
+  const mine = rows.filter((row) => row.id === session.id);
+  const [row] = mine;
+  if (row === undefined) return needed === "required" ? [{ kind: "missing", text: `${name}: no row` }] : [];
+  if (mine.length > 1) return [{ kind: "duplicates", text: `${name}: ${mine.length} rows` }];
+  if (needed === "forbidden")
+    return [{ kind: "ghosts", text: `${name}: a row (${row.state}), but no record and no process` }];
+  const lies = bestMatch(row, answers);
+  if (lies.length > 0)
+    return lies.map(({ kind, text }) => ({ kind, text: `${name}: ${text}; the row: ${essence(row)}` }));
+  if (row.state === "unknown") tally["honest unknown"]++;
+  if (row.activity === "unclear") tally["honest unclear"]++;
+  if (isWrongGuess(row, answers)) tally["wrong weak guess (allowed)"]++;
+  return [];
+}
+
+/** No lie if any allowed answer fits; else the complaints of the nearest one. */
+function bestMatch(row: Row, answers: Answer[]): Lie[] {
+  const sameState = answers.filter((answer) => answer.state === row.state);
+  if (sameState.length === 0) {
+    const allowed = [...new Set(answers.map(({ state }) => state))].join(" or ");
+    return [{ kind: wrongState(row), text: `says ${row.state}, allowed is ${allowed}` }];
+  }
+  const complaints = sameState.map((answer) => compareAnswer(row, answer));
+  return complaints.toSorted((a, b) => a.length - b.length)[0] ?? [];
+}
+
+function wrongState(row: Row): LieKind {
+  if (row.state === "running") return "false-running";
+  // Also of a dead session: "stopped" without a proof is a lie that happens to be true.
+  return row.state === "stopped" ? "false-stopped" : "needless unknown or unclear";
+}
+
+function compareAnswer(row: Row, answer: Answer): Lie[] {
+  if (answer.state === "unknown") return [];
+  if (answer.state === "stopped") {
+    if (answer.outcomes.includes(row.outcome)) return [];
+    return [{ kind: "wrong outcome", text: `outcome ${row.outcome}, allowed is ${answer.outcomes.join(" or ")}` }];
+  }
+  const lies: Lie[] = [];
+  const owners = ownersOf(row);
+  const absent = answer.owners.filter((twin) => !owners.some((owner) => isSame(owner, twin)));
+  const strange = owners.filter((owner) => !answer.mostOwners.some((twin) => isSame(owner, twin)));
+  if (absent.length > 0) lies.push({ kind: "wrong owner", text: `lacks process ${absent.map(({ pid }) => pid)}` });
+  if (strange.length > 0) lies.push({ kind: "wrong owner", text: `is not owned by ${JSON.stringify(strange)}` });
+  if (!answer.links.includes(row.link ?? "")) {
+    lies.push({ kind: "wrong owner", text: `link ${row.link}, allowed is ${answer.links.join(" or ")}` });
+  }
+  if (answer.suspended && !row.reason?.includes("suspended")) {
+    lies.push({ kind: "broken promise", text: `suspended, but the reason is ${row.reason}` });
+  }
+  if (!answer.activities.includes(row.activity ?? "")) {
+    const allowed = answer.activities.join(" or ");
+    lies.push({ kind: wrongActivity(row.activity), text: `activity ${row.activity}, allowed is ${allowed}` });
+  } else if (row.activity === "waiting" && !answer.questions.includes(row.waitingText ?? "")) {
+    lies.push({ kind: "false-waiting", text: `waits for ${JSON.stringify(row.waitingText)}, not ${answer.questions}` });
+  }
+  return lies;
+}
+
+function wrongActivity(activity: string | null): LieKind {
+  if (activity === "working") return "false-working";
+  if (activity === "idle") return "false-idle";
+  return activity === "waiting" ? "false-waiting" : "needless unknown or unclear";
+}
+
+function isWrongGuess(row: Row, answers: Answer[]): boolean {
+  return row.state === "running" && answers.every((answer) => answer.state !== "running" || answer.wrongGuess);
+}
+
+/** A live process that names no session: one row without an id, or one weak link (judged with its session). */
+function compareNameless(twin: Twin, rows: Row[]): Lie[] {
+  const mine = rows.filter((row) => ownersOf(row).some((owner) => isSame(owner, twin)));
+  const [row] = mine;
+  if (row === undefined) return [{ kind: "missing", text: `live process ${twin.pid} is in no row` }];
+  if (mine.length > 1) return [{ kind: "duplicates", text: `process ${twin.pid} is in ${mine.length} rows` }];
+  if (row.id !== null || row.activity === "unclear") return [];
+  return [{ kind: wrongActivity(row.activity), text: `process ${twin.pid} has no record, but is ${row.activity}` }];
+}
+
+function ghosts(expected: Expected, rows: Row[]): Lie[] {
+  const known = new Set(expected.sessions.map(({ session }) => session.id));
+  return rows.flatMap((row): Lie[] => {
+    if (row.id !== null) {
+      return known.has(row.id) ? [] : [{ kind: "ghosts", text: `id ${row.id} was never made: ${essence(row)}` }];
+    }
+    const mayBeNameless = [...expected.nameless, ...expected.muted];
+    const isNameless = ownersOf(row).every((owner) => mayBeNameless.some((twin) => isSame(owner, twin)));
+    if (isNameless && ownersOf(row).length > 0) return [];
+    return [{ kind: "ghosts", text: `a row without an id for what is no nameless agent: ${essence(row)}` }];
+  });
+}
+
+function promises(reply: Reply, exit: number): Lie[] {
+  const lies: Lie[] = [];
+  const broken = (text: string) => lies.push({ kind: "broken promise", text: `${reply.command}: ${text}` });
+  if (reply.exit !== exit) broken(`exit ${reply.exit}: ${reply.stderr.trim().slice(0, 300)}`);
+  if (reply.tookMs > slowMs) broken(`took ${Math.round(reply.tookMs)} ms`);
+  return lies;
+}
+
+function absentStatus(reply: Reply): Lie[] {
+  if (reply.exit === 3 || reply.exit === 8) return [];
+  return [{ kind: "list≠status", text: `${reply.command}: not in the list, but exit ${reply.exit} instead of 3 or 8` }];
+}
+
+function parsed<T>(parse: () => T, lies: Lie[]): T | null {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error;
+    lies.push({ kind: "broken promise", text: `JSON: ${error.message}` });
+    return null;
+  }
+}
+
+function ownersOf(row: Row): OwnerRow[] {
+  const all = row.process === null ? row.processes : [row.process, ...row.processes];
+  return all.filter((owner, index) => all.findIndex((other) => other.pid === owner.pid) === index);
+}
+
+function isSame(owner: OwnerRow, twin: Twin): boolean {
+  return owner.pid === twin.pid && owner.start === twin.start && owner.boot === bootId;
+}
+
+function essence(row: Row): string {
+  const { state, activity, outcome, link, process } = row;
+  return JSON.stringify({ state, activity, outcome, link, process });
+}

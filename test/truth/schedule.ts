@@ -1,0 +1,68 @@
+// A schedule: steps chosen by dice among those that make sense now, and their text form for a replay.
+import { Dice } from "./random.ts";
+import { processSteps } from "./steps-process.ts";
+import { recordSteps } from "./steps-record.ts";
+import { storeSteps } from "./steps-store.ts";
+import type { World } from "./world.ts";
+
+export interface Action {
+  weight: number;
+  /** The numbers of the sessions that it may be done to now; `[0]` for the world itself. */
+  targets(world: World): number[];
+  run(world: World, target: number, dice: Dice): Promise<void>;
+}
+
+export interface Step {
+  name: string;
+  target: number;
+  /** All further choices of the step come from this. */
+  seed: number;
+}
+
+const actions = new Map<string, Action>(Object.entries({ ...processSteps, ...recordSteps, ...storeSteps }));
+
+export function chooseStep(world: World, dice: Dice): Step {
+  const possible = [...actions].map(([name, action]) => ({
+    name,
+    weight: action.weight,
+    targets: action.targets(world),
+  }));
+  // A world without a session has little to lie about.
+  const sensible = world.sessions.size > 0 ? possible : possible.filter(({ name }) => name === "start");
+  const open = sensible.filter(({ targets }) => targets.length > 0);
+  let rest = dice.next() * open.reduce((sum, { weight }) => sum + weight, 0);
+  const found = open.find(({ weight }) => {
+    rest -= weight;
+    return rest < 0;
+  });
+  const { name, targets } = found ?? dice.pick(open);
+  return { name, target: dice.pick(targets), seed: dice.below(1_000_000) };
+}
+
+/** False if the step makes no sense in this world, as happens when earlier steps were dropped. */
+export async function runStep(world: World, step: Step): Promise<boolean> {
+  const action = actions.get(step.name);
+  if (action === undefined) throw new Error(`no step is called "${step.name}"`);
+  const fits = action.targets(world).includes(step.target) || isDroppedStart(world, step);
+  if (fits) await action.run(world, step.target, new Dice(step.seed));
+  return fits;
+}
+
+export function printSteps(steps: Step[]): string {
+  return steps.map(({ name, target, seed }) => `${name}:${target}:${seed}`).join(" ");
+}
+
+export function parseSteps(text: string): Step[] {
+  return text.split(/\s+/).filter(Boolean).map(parseStep);
+}
+
+function parseStep(text: string): Step {
+  const [, name, target, seed] = /^([a-z-]+):(\d+):(\d+)$/.exec(text) ?? [];
+  if (name === undefined || !actions.has(name)) throw new Error(`"${text}" is not a step: name:session:seed`);
+  return { name, target: Number(target), seed: Number(seed) };
+}
+
+// Sessions keep their numbers in a shortened list, so a start may come with a number that is not the next.
+function isDroppedStart(world: World, step: Step): boolean {
+  return step.name === "start" && !world.sessions.has(step.target);
+}

@@ -1,0 +1,312 @@
+// Builds evidence in a few lines, with four made-up agents whose rules share no code with any adapter.
+import { deriveSessions } from "../../../src/core/derive.ts";
+import {
+  type Activity,
+  anyPid,
+  type Evidence,
+  type HostAnswer,
+  type HostedSession,
+  type NativeRecord,
+  type PidClaim,
+  type Store,
+  type Turn,
+  type Waiting,
+} from "../../../src/core/evidence.ts";
+import { type Problem, type ProblemCode, type Reading, read, unread } from "../../../src/core/problem.ts";
+import type { ProcessDetail, ProcessRow, ProcessTable } from "../../../src/core/process.ts";
+import type { AgentRules } from "../../../src/core/rules.ts";
+import type { Link, Session, SessionList, Status } from "../../../src/core/session.ts";
+
+export const now = Date.UTC(2026, 10, 15, 12);
+export const ago = (minutes: number): number => now - minutes * 60_000;
+export const boot = "boot-1";
+export const ownNamespace = "pid:[1]";
+
+/** speaker announces by file; mute says nothing; pool has hosts that answer; locker holds locks, also in its hosts. */
+export type Agent = "speaker" | "mute" | "pool" | "locker";
+export const homeOf = (agent: Agent): string => `/home/me/.${agent}`;
+
+const isId = (text: string): boolean => /^s[0-9]+$/.test(text);
+const idIn = (text: string | undefined): string | null => (text !== undefined && isId(text) ? text : null);
+
+const agentRules = (agent: Agent, announces: boolean, hostsNameBy: AgentRules["hostsNameBy"]): AgentRules => ({
+  agent,
+  isId,
+  processNames: [agent],
+  role(name, { argv }) {
+    if (name !== agent && argv?.[0] !== agent) return null;
+    return argv?.[1] === "serve" ? "host" : argv?.[1] === "helper" ? "helper" : "agent";
+  },
+  announces: () => announces,
+  announcedIds: ({ lockedFiles }) =>
+    agent === "locker" ? lockedFiles.flatMap((path) => idIn(/([^/]*)\.lock$/.exec(path)?.[1]) ?? []) : [],
+  argvId: (argv) => (argv[1] === "--resume" ? idIn(argv[2]) : null),
+  hostsNameBy,
+  home: (env) => (env["HOME"] === undefined ? null : `${env["HOME"]}/.${agent}`),
+});
+
+export const rules: AgentRules[] = [
+  agentRules("speaker", true, null),
+  agentRules("mute", false, null),
+  agentRules("pool", false, "answer"),
+  agentRules("locker", true, "lock"),
+];
+
+export type RowChange = Partial<Omit<ProcessRow, "identity" | "detail">> &
+  Partial<ProcessDetail> & { start?: string; boot?: string };
+
+/** A live process of the agent, of ours, in /work, ten minutes old. */
+export function process(pid: number, agent: Agent, change: RowChange = {}): ProcessRow {
+  const detail: ProcessDetail = {
+    uid: 1000,
+    ours: true,
+    argv: [agent],
+    exe: `/usr/bin/${agent}`,
+    cwd: "/work",
+    env: { HOME: "/home/me" },
+    lockedFiles: [],
+    namespace: ownNamespace,
+    innerPid: pid,
+    sameFiles: true,
+    unread: [],
+  };
+  for (const key of Object.keys(detail)) if (key in change) Object.assign(detail, { [key]: Reflect.get(change, key) });
+  return {
+    identity: { pid, start: change.start ?? String(pid * 100), boot: change.boot ?? boot },
+    parent: change.parent ?? 1,
+    session: change.session ?? pid,
+    state: change.state ?? "S",
+    name: change.name ?? agent,
+    tty: change.tty ?? null,
+    startedAt: change.startedAt ?? ago(10),
+    detail,
+  };
+}
+
+/** No agent asked for it. */
+export const stranger = (pid: number, change: RowChange = {}): ProcessRow => ({
+  ...process(pid, "mute", { name: "nginx", ...change }),
+  detail: null,
+});
+
+export const problem = (code: ProblemCode, source: string, message = "input/output error"): Problem => ({
+  code,
+  agent: null,
+  source,
+  message,
+});
+
+export const closed: Turn = { state: "closed", at: ago(1), outcome: "completed" };
+export const open: Turn = { state: "open", since: ago(2), doubt: null };
+
+/** Of /work, last message a minute ago, its turn completed. */
+export const record = (id: string, change: Partial<NativeRecord> = {}): NativeRecord => ({
+  id,
+  source: `/records/${id}.jsonl`,
+  cwd: "/work",
+  createdAt: ago(9),
+  lastMessageAt: ago(1),
+  writtenAt: ago(1),
+  turn: closed,
+  waiting: null,
+  background: null,
+  parent: null,
+  continuedBy: null,
+  facts: {
+    model: null,
+    title: null,
+    prompt: null,
+    branch: null,
+    agentVersion: null,
+    permission: null,
+    denied: null,
+    tokens: null,
+    costUsd: null,
+  },
+  skippedLines: 0,
+  torn: false,
+  ...change,
+});
+
+/** The word of `process(pid, …)`: its start, this boot, our namespace. */
+export const claim = (pid: number, session: string, change: Partial<PidClaim> = {}): PidClaim => ({
+  session,
+  pid,
+  start: String(pid * 100),
+  boot,
+  namespace: ownNamespace,
+  source: `/live/${pid}.json`,
+  writtenAt: ago(9),
+  cwd: "/work",
+  says: null,
+  waiting: null,
+  background: null,
+  ...change,
+});
+
+export const badClaim = (pid: number): Store["claims"][number] => ({
+  pid,
+  reading: unread(problem("claim-unreadable", pid === anyPid ? "/live" : `/live/${pid}.json`)),
+});
+
+export const badRecord = (id: string): Store["rows"][number] => ({
+  id,
+  writtenAt: null,
+  reading: unread(problem("record-unreadable", `/records/${id}.jsonl`, "its record cannot be read: EIO")),
+});
+
+type StoreChange = Partial<Pick<Store, "home" | "names" | "onRootDevice" | "listing">>;
+
+export function store(
+  agent: Agent,
+  rows: (NativeRecord | Store["rows"][number])[],
+  claims: (PidClaim | Store["claims"][number])[] = [],
+  change: StoreChange = {},
+): Store {
+  const home = change.home ?? homeOf(agent);
+  return {
+    agent,
+    home,
+    names: [home],
+    onRootDevice: true,
+    listing: read(rows.length),
+    rows: rows.map((row) => ("reading" in row ? row : { id: row.id, reading: read(row), writtenAt: row.writtenAt })),
+    claims: claims.map((word) => ("reading" in word ? word : { pid: word.pid, reading: read(word) })),
+    ...change,
+  };
+}
+
+export const hosted = (id: string, activity: Activity, waiting: Waiting | null = null): HostedSession => ({
+  id,
+  activity,
+  waiting,
+});
+
+/** What the host in this row answered; "silent": nothing. A null row: a gateway without a process here. */
+export const host = (
+  row: ProcessRow | null,
+  answer: HostedSession[] | "silent",
+  address = "/run/host",
+): HostAnswer => ({
+  agent: "pool",
+  home: homeOf("pool"),
+  address,
+  process: row?.identity ?? null,
+  startedAt: row?.startedAt ?? null,
+  answer: answer === "silent" ? unread(problem("host-silent", address)) : read(answer),
+});
+
+export interface World {
+  processes?: ProcessRow[] | "failed";
+  table?: Partial<ProcessTable>;
+  stores?: Store[];
+  hosts?: HostAnswer[];
+  problems?: Problem[];
+  at?: number;
+}
+
+export function evidence(world: World): Evidence {
+  const { processes = [] } = world;
+  const table: Reading<ProcessTable> =
+    processes === "failed"
+      ? unread(problem("processes-unreadable", "/proc"))
+      : read({
+          boot,
+          namespace: { id: ownNamespace, initial: true },
+          rows: processes,
+          gaps: [],
+          hidden: [],
+          ...world.table,
+        });
+  return {
+    at: world.at ?? now,
+    processes: table,
+    stores: world.stores ?? [],
+    hosts: world.hosts ?? [],
+    problems: world.problems ?? [],
+  };
+}
+
+export const derive = (world: World): SessionList => deriveSessions(evidence(world), rules);
+
+/** What a case compares: everything of a row that a truth rule speaks of. */
+export interface Seen {
+  id: string | null;
+  state: Status["state"];
+  activity: Activity | null;
+  outcome: string | null;
+  reason: string | null;
+  link: Link | "host" | null;
+  processes: number[];
+  waiting: Waiting | null;
+  conflicts: string[];
+}
+
+export const seen = (session: Session): Seen => {
+  const { status } = session;
+  return {
+    id: session.id,
+    state: status.state,
+    activity: status.state === "running" ? status.activity : null,
+    outcome: status.state === "stopped" ? status.outcome : null,
+    reason: session.reason,
+    link: status.state !== "running" ? null : status.owner.kind === "host" ? "host" : status.owner.link,
+    processes: session.processes.map((row) => row.identity.pid),
+    waiting: session.waiting,
+    conflicts: session.conflicts,
+  };
+};
+
+/** Rows with an id by their name, then those without by their pid. */
+export const look = (world: World): Seen[] =>
+  derive(world)
+    .sessions.map(seen)
+    .sort((a, b) => (key(a) < key(b) ? -1 : 1));
+
+const key = (row: Seen): string => row.id ?? `~${row.processes.join()}`;
+
+const nothing: Omit<Seen, "id" | "state"> = {
+  activity: null,
+  outcome: null,
+  reason: null,
+  link: null,
+  processes: [],
+  waiting: null,
+  conflicts: [],
+};
+
+export const stopped = (id: string, change: Partial<Seen> = {}): Seen => ({
+  ...nothing,
+  id,
+  state: "stopped",
+  outcome: "completed",
+  ...change,
+});
+
+export const unknown = (id: string, reason: string, change: Partial<Seen> = {}): Seen => ({
+  ...nothing,
+  id,
+  state: "unknown",
+  reason,
+  ...change,
+});
+
+export const running = (id: string, pids: number[], link: Seen["link"], change: Partial<Seen> = {}): Seen => ({
+  ...nothing,
+  id,
+  state: "running",
+  activity: "idle",
+  link,
+  processes: pids,
+  ...change,
+});
+
+/** A live process whose session nobody can name. */
+export const unrecorded = (pid: number, reason = "no session recorded yet"): Seen => ({
+  ...nothing,
+  id: null,
+  state: "running",
+  activity: "unclear",
+  reason,
+  processes: [pid],
+});

@@ -1,0 +1,160 @@
+// Text of strangers before it meets a terminal: nothing in it acts, and it keeps to its column.
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { cut, oneLine, pad, plainText, width } from "../../src/lib/width.ts";
+
+describe("plainText", () => {
+  const cases: [name: string, text: string, plain: string][] = [
+    ["plain", "Zwölf Boxkämpfer 🥊", "Zwölf Boxkämpfer 🥊"],
+    ["line breaks and tabs stay", "a\n\tb", "a\n\tb"],
+    ["carriage returns become line breaks", "a\r\nb\rc", "a\nb\nc"],
+    ["colours", "\x1b[31mred\x1b[0m", "red"],
+    ["colours with subparameters", "\x1b[38:2::1:2:3mred", "red"],
+    ["private modes", "\x1b[?1049hscreen\x1b[?25l", "screen"],
+    ["cursor and erase", "a\x1b[2J\x1b[1;1Hb", "ab"],
+    ["an intermediate byte", "a\x1b[0 qb", "ab"],
+    ["a title, ended by BEL", "\x1b]0;owned\x07x", "x"],
+    ["a title, ended by ST", "\x1b]0;owned\x1b\\x", "x"],
+    ["a link", "\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\", "text"],
+    ["a clipboard write", "\x1b]52;c;cm0gLXJm\x07x", "x"],
+    ["DCS", "\x1bPq#0;2;0;0;0\x1b\\x", "x"],
+    ["APC, PM and SOS", "\x1b_a\x1b\\\x1b^b\x1b\\\x1bXc\x1b\\x", "x"],
+    ["a reset", "\x1bcx", "x"],
+    ["a character set", "\x1b(0x", "x"],
+    ["CSI as one C1 character", "\x9b31mred", "red"],
+    ["other C1 characters", "a\x84\x85\x8db", "ab"],
+    ["C0 characters", "a\x00\x07\x08\x0b\x0c\x0e\x7fb", "ab"],
+    ["a lone escape", "a\x1b", "a"],
+    ["an escape that hides another", "\x1b\x1b[31mx", "x"],
+    ["reading direction", "a\u202ecod.exe\u202c\u2066b\u2069\u200e\u200fc", "acod.exebc"],
+    ["a byte order mark", "\ufeffa", "a"],
+    ["a lone high surrogate", "a\ud800b", "a\ufffdb"],
+    ["a lone low surrogate", "a\udc00", "a\ufffd"],
+    ["swapped surrogates", "\udc00\ud800", "\ufffd\ufffd"],
+    ["OSC as one C1 character takes its text along", "\x9d0;owned\x07x", "x"],
+    ["DCS as one C1 character takes its text along", "\x90q\x9cx", "x"],
+    ["the Arabic letter mark, a direction mark too", "a\u061cb", "ab"],
+    ["what is left after removal is no new sequence", "\x1b\x00[31mx", "[31mx"],
+  ];
+  test.each(cases)("%s", (_name, text, plain) => expect(plainText(text)).toBe(plain));
+
+  const nasty = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom(
+        "\x1b",
+        "[",
+        "]",
+        "\x9b",
+        "\x9d",
+        "\x07",
+        "\\",
+        "m",
+        "3",
+        ";",
+        "\r",
+        "\n",
+        "\t",
+        "\x00",
+        "\u202e",
+        "\ud83e",
+        "\udd4a",
+        "é",
+      ),
+      fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
+    ),
+    maxLength: 40,
+  });
+
+  test("leaves no control character but line break and tab, no direction mark, no lone surrogate", () => {
+    fc.assert(
+      fc.property(nasty, (text) => {
+        const plain = plainText(text);
+        expect(plain).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/);
+        expect(plain).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+        expect(plain.isWellFormed()).toBe(true);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("once is enough", () => {
+    fc.assert(
+      fc.property(nasty, (text) => {
+        expect(plainText(plainText(text))).toBe(plainText(text));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("oneLine has no line break, no tab and no space at its ends", () => {
+    fc.assert(
+      fc.property(nasty, (text) => {
+        expect(oneLine(text)).not.toMatch(/[\n\t\u2028\u2029]|^\s|\s$|\s\s/);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("a long unfinished sequence is not slow", () => {
+    const begun = performance.now();
+    plainText("\x1b]".repeat(50_000) + "\x1b[".repeat(50_000) + "1;".repeat(100_000));
+    expect(performance.now() - begun).toBeLessThan(3000);
+  });
+});
+
+describe("width", () => {
+  const cases: [text: string, columns: number][] = [
+    ["", 0],
+    ["abc", 3],
+    ["é", 1],
+    ["e\u0301", 1],
+    ["漢字", 4],
+    ["한", 2],
+    ["ｆ", 2],
+    ["🥊", 2],
+    ["…", 1],
+    ["a\u200bb", 2],
+  ];
+  test.each(cases)("%p is %p wide", (text, columns) => expect(width(text)).toBe(columns));
+});
+
+describe("cut and pad", () => {
+  const cases: [text: string, columns: number, result: string][] = [
+    ["abc", 3, "abc"],
+    ["abcd", 3, "ab…"],
+    ["abc", 1, "…"],
+    ["abc", 0, ""],
+    ["漢字", 4, "漢字"],
+    ["漢字", 3, "漢…"],
+    ["漢字", 2, "…"],
+    ["漢字", 1, "…"],
+    ["", 0, ""],
+  ];
+  test.each(cases)("%p in %p columns is %p", (text, columns, result) => expect(cut(text, columns)).toBe(result));
+
+  const anyText = fc.string({
+    unit: fc.oneof(fc.constantFrom("a", "漢", "🥊", "e\u0301", "\u200d"), fc.constant("é")),
+  });
+
+  test("cut never exceeds its columns, keeps a prefix and marks what it cut", () => {
+    fc.assert(
+      fc.property(anyText, fc.nat(30), (text, columns) => {
+        const shown = cut(text, columns);
+        expect(width(shown)).toBeLessThanOrEqual(columns);
+        if (shown !== text) expect(text.startsWith(shown.replace(/…$/, ""))).toBe(true);
+        if (shown !== text && columns > 0) expect(shown.endsWith("…")).toBe(true);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("pad fills exactly, and cuts nothing", () => {
+    fc.assert(
+      fc.property(anyText, fc.nat(30), (text, columns) => {
+        expect(width(pad(text, columns))).toBe(Math.max(columns, width(text)));
+        expect(pad(text, columns).startsWith(text)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
