@@ -25,7 +25,7 @@ export const demo: Adapter = {
   hostsNameBy: "answer",
   host: {
     sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
-    question: "",
+    question: "?\n",
     parseAnswer: parseHostAnswer,
   },
   role,
@@ -71,7 +71,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     turn: tail.turn,
     waiting: tail.waiting,
     background: tail.background,
-    parent: textIn(header, "parent"),
+    parent: idIn(header, "parent"),
     continuedBy: tail.continuedBy,
     facts: {
       model: textIn(header, "model"),
@@ -112,6 +112,11 @@ function readHead(lines: Iterable<Line>): Head {
   return head;
 }
 
+const idIn = (fields: Fields, key: string): string | null => {
+  const id = textIn(fields, key);
+  return id !== null && isUuid(id) ? id : null;
+};
+
 interface Tail {
   /** Lines that were recognised. */
   lines: number;
@@ -125,6 +130,9 @@ interface Tail {
   lastAt: number | null;
   skipped: number;
 }
+
+/** How far beyond the last mark of a turn the background work of earlier turns is looked for. */
+const backgroundLines = 200;
 
 /** From the end back to the last mark of a turn; broken lines on the way leave the turn unclear. */
 function readTail(file: RecordFile): Tail {
@@ -141,10 +149,17 @@ function readTail(file: RecordFile): Tail {
   };
   let asked: boolean | null = null;
   let mark: Turn | null = null;
+  let beyond = 0;
   for (const line of file.backward()) {
     tail.empty = false;
     const fields = line.ok ? fieldsOf(line.value) : null;
     const type = fields === null ? null : textIn(fields, "type");
+    if (fields !== null && type === "background") tail.background ??= background(fields);
+    if (mark !== null) {
+      beyond += 1;
+      if (tail.background !== null || beyond > backgroundLines) break;
+      continue;
+    }
     if (fields === null || type === null) {
       tail.skipped += 1;
       continue;
@@ -154,13 +169,10 @@ function readTail(file: RecordFile): Tail {
     if (type !== "title" && type !== "background") tail.lastAt ??= at;
     if (type === "question" && asked === null) tail.waiting = question(fields, at);
     if (type === "question" || type === "answer") asked ??= type === "question";
-    if (type === "background" && tail.background === null)
-      tail.background = { shells: numberIn(fields, "shells") ?? 0, subagents: numberIn(fields, "subagents") ?? 0 };
-    if (type === "continued") tail.continuedBy ??= textIn(fields, "by");
+    if (type === "continued") tail.continuedBy ??= idIn(fields, "by");
     if (type === "title") tail.title ??= textIn(fields, "text");
     if (type === "prompt") mark = { state: "open", since: at, doubt: null };
     if (type === "end") mark = { state: "closed", at, outcome: outcome(fields) };
-    if (mark !== null) break;
   }
   if (mark !== null) tail.turn = mark;
   if (file.torn && !tail.empty) tail.turn = { state: "unclear", why: "the last line of its record is not complete" };
@@ -168,6 +180,11 @@ function readTail(file: RecordFile): Tail {
   if (tail.turn.state !== "open") tail.waiting = null;
   return tail;
 }
+
+const background = (fields: Fields): NativeRecord["background"] => ({
+  shells: numberIn(fields, "shells") ?? 0,
+  subagents: numberIn(fields, "subagents") ?? 0,
+});
 
 const kinds: readonly Waiting["kind"][] = ["permission", "question", "plan", "trust", "login", "limit", "other"];
 

@@ -66,14 +66,12 @@ export const processOwner = (row: ProcessRow, link: Link, source: string): Proce
   claim: null,
 });
 
-/** The process's own home; where its environment cannot be read, the one store that knows the id. */
+/** The process's own home; where it cannot be known, the one store that has the id; else nobody's. */
 export function homeFor(process: AgentProcess, id: string, evidence: Evidence): string {
   if (process.home !== null) return process.home;
-  const stores = evidence.stores
-    .filter((store) => store.agent === process.rules.agent)
-    .sort((a, b) => (a.home < b.home ? -1 : 1));
+  const stores = evidence.stores.filter((store) => store.agent === process.rules.agent);
   const knowing = stores.filter((store) => store.rows.some((row) => row.id === id));
-  return (knowing.length === 1 ? knowing : stores)[0]?.home ?? "";
+  return knowing.length === 1 ? (knowing[0]?.home ?? "") : "";
 }
 
 export function doubtAllOf(store: Store, found: Matches, doubt: Doubt): void {

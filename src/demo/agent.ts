@@ -18,7 +18,8 @@ Steps, done in order:
   work:SECONDS                           stay busy
   tool:COMMAND                           run a shell command in a session of its own, as agents do
   ask:KIND:TEXT                          ask a person and wait for a line on stdin
-  background:SHELLS:SUBAGENTS
+  background:SHELLS:SUBAGENTS            what runs beside the turn from now on
+  continued:ID                           the conversation goes on under another id
   end[:completed|failed|interrupted]     close the turn
   idle                                   stay alive; each line on stdin is a prompt, answered at once
 `;
@@ -89,6 +90,8 @@ async function perform(step: string, record: SessionRecord, lines: InputLines): 
       const [shells, subagents] = rest.split(":").map(Number);
       return record.add("background", { shells: shells ?? 0, subagents: subagents ?? 0 });
     }
+    case "continued":
+      return record.add("continued", { by: rest });
     case "end":
       return record.add("end", { outcome: rest === "" ? "completed" : rest });
     case "idle":

@@ -19,9 +19,15 @@ export function readHosts(
 ): Promise<HostAnswer | null>[] {
   const protocol = adapter.host;
   if (protocol === null) return [];
-  return findFiles(home, protocol.sockets).files.map((socket) =>
-    ask(adapter, protocol, home, socket, identify, deadline),
-  );
+  const { files, failures } = findFiles(home, protocol.sockets);
+  const asked = files.map((socket) => ask(adapter, protocol, home, socket, identify, deadline));
+  return [...asked, ...failures.map(async ({ path, message }) => unlistedHosts(adapter, home, path, message))];
+}
+
+/** Whoever hosts behind a folder that cannot be listed may have any session of this home. */
+function unlistedHosts(adapter: Adapter, home: string, address: string, message: string): HostAnswer {
+  const problem: Problem = { code: "store-unreadable", agent: adapter.agent, source: address, message };
+  return { agent: adapter.agent, home, address, process: null, startedAt: null, answer: unread(problem) };
 }
 
 async function ask(

@@ -78,7 +78,8 @@ function readRow(
   for (;;) {
     const stat = readStat(path, proc);
     if (stat === "gone" || stat === "foreign" || "code" in stat) return stat;
-    const wanted = wish.names.has(stat.name) || wish.pids.has(pid);
+    // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
+    const wanted = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const dead = stat.state === "Z" || stat.state === "X";
     const detail = wanted && !dead ? readDetail(pid, wish, proc) : null;
     if (detail !== null) {
@@ -86,7 +87,7 @@ function readRow(
       const again = readStat(path, proc);
       if (again === "gone") return "gone";
       if (again === "foreign" || "code" in again) return again;
-      if (again.start !== stat.start || again.name !== stat.name) continue;
+      if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
     }
     const startedAt = bootedAt + (Number(stat.start) / ticksPerSecond) * 1000;
     const { parent, session, state, name, tty } = stat;
@@ -119,14 +120,16 @@ function withOtherThreads(stat: Stat, path: string, proc: ProcFs): Stat {
   return working ? { ...stat, state: "S" } : stat;
 }
 
-/** PF_EXITING in the kernel's task flags. */
+/** PF_EXITING and PF_FORKNOEXEC in the kernel's task flags. */
 const exitingFlag = 0x4;
+const forkedFlag = 0x40;
 
 export interface Stat {
   name: string;
   state: string;
   threads: number;
   exiting: boolean;
+  forked: boolean;
   parent: number;
   session: number;
   tty: string | null;
@@ -148,6 +151,7 @@ export function parseStat(bytes: Buffer): Stat | null {
     state,
     threads,
     exiting: (Number(fields[6]) & exitingFlag) !== 0,
+    forked: (Number(fields[6]) & forkedFlag) !== 0,
     parent: Number(parent),
     session: Number(session),
     tty: ttyName(Number(tty)),

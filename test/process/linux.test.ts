@@ -97,6 +97,7 @@ describe("a stat line", () => {
       start: "500",
       threads: 1,
       exiting: false,
+      forked: false,
     });
   });
 
@@ -231,6 +232,12 @@ describe("a table", () => {
     expect(stateWith(stat(12, { state: "R" }))).toBe("S");
     expect(stateWith(stat(12, { state: "R", flags: 0x4 }))).toBe("Z");
     expect(stateWith(stat(12, { state: "X" }))).toBe("Z");
+  });
+
+  test("takes a child between fork and exec for nobody, unless it was announced", () => {
+    const child = procOf(details(9, { "/proc/9/stat": stat(9, { flags: 0x40 }) }));
+    expect(tableOf(child).rows[0]?.detail).toBeNull();
+    expect(tableOf(child, { pids: new Set([9]) }).rows[0]?.detail?.exe).toBe("/opt/agent");
   });
 
   test("does not detail the dead", () => {

@@ -1,0 +1,247 @@
+// Every adapter over things that are no files, stores that are no stores, and files that come and go.
+import { afterAll, describe, expect, test } from "bun:test";
+import { cpSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Adapter } from "../../src/adapters/adapter.ts";
+import { adapters } from "../../src/adapters/registry.ts";
+import { read } from "../../src/core/problem.ts";
+import type { ProcessTable } from "../../src/core/process.ts";
+import type { SessionList } from "../../src/core/session.ts";
+import { lookAtSessions } from "../../src/observe/observe.ts";
+import { isPlain } from "./faults.ts";
+import { throwAwayFolder } from "./folder.ts";
+import { linesOf, parsed, textOf } from "./mutations.ts";
+import { oddFolders, oddRecords, removeOdd } from "./odd-files.ts";
+import { inventionFaults, lookAt, mend, neighbourFaults, type Victim, victims } from "./victim.ts";
+
+const binary = join(import.meta.dir, "..", "..", "dist", "agentctl");
+const patienceMs = 5_000;
+
+const folder = throwAwayFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+for (const adapter of adapters)
+  describe(`no files of ${adapter.agent}`, () => {
+    const records = victims(adapter, "record", folder.path);
+    const claims = adapter.claims === null ? [] : victims(adapter, "claim", folder.path);
+
+    for (const odd of oddRecords) {
+      test(`${odd.name} in place of a record`, async () => {
+        for (const victim of records.slice(0, 5)) {
+          await inPlaceOf(victim, odd.make, () => {
+            const look = lookAt(victim);
+            expect([...look.faults, ...neighbourFaults(victim, look), ...inventionFaults(victim, look)]).toEqual([]);
+            expect(stateOf(look.dead, victim.id)).toBe("unknown");
+            expect(look.dead.complete).toBe(false);
+            expect(look.dead.problems.map(({ source }) => source)).toContain(victim.path);
+          });
+        }
+      });
+
+      test(`${odd.name} in place of an announcement`, async () => {
+        for (const victim of claims.slice(0, 5))
+          await inPlaceOf(victim, odd.make, () => {
+            const look = lookAt(victim);
+            expect([look.faults, stateOf(look.dead, victim.id)]).toEqual([[], stateOf(victim.dead, victim.id)]);
+            expect(look.dead.complete).toBe(true);
+            const ran = stateOf(victim.live, victim.id) === "running";
+            if (ran) expect([look.live.complete, stateOf(look.live, victim.id)]).toEqual([false, "unknown"]);
+          });
+      });
+    }
+
+    for (const odd of oddFolders)
+      for (const part of storeFolders(adapter))
+        test(`${odd.name} in place of ${part === "" ? "the home" : `its folder ${part}`}`, async () => {
+          for (const victim of records.slice(0, 3)) {
+            const path = join(victim.home, part);
+            mkdirSync(path, { recursive: true });
+            renameSync(path, `${victim.home}-aside`);
+            odd.make(path);
+            try {
+              await expectNoHang(victim);
+              const { complete, problems, sessions } = await look(victim, victim.table);
+              const agents = [...new Set(problems.map(({ agent }) => agent))];
+              expect([complete, agents]).toEqual([false, [adapter.agent]]);
+              const stopped = sessions.filter(({ status }) => status.state === "stopped").map(({ id }) => id);
+              expect(part === hostFolder(adapter) ? [] : stopped).toEqual([]);
+            } finally {
+              removeOdd(path);
+              renameSync(`${victim.home}-aside`, path);
+            }
+          }
+        });
+
+    test("a store that is not there is no problem", async () => {
+      const env = { HOME: join(folder.path, "nobody") };
+      const processes = () => read(emptyTable(records));
+      const { complete, problems, sessions } = await lookAtSessions({ adapters: [adapter], env, processes });
+      expect({ complete, problems, sessions }).toEqual({ complete: true, problems: [], sessions: [] });
+    });
+
+    test("an empty store is no problem", async () => {
+      const env = { HOME: join(folder.path, "empty") };
+      mkdirSync(adapter.home(env) ?? "", { recursive: true });
+      const processes = () => read(emptyTable(records));
+      const { complete, problems, sessions } = await lookAtSessions({ adapters: [adapter], env, processes });
+      expect({ complete, problems, sessions }).toEqual({ complete: true, problems: [], sessions: [] });
+    });
+
+    test("foreign files are no sessions", async () => {
+      for (const victim of [...records.slice(0, 3), ...claims.slice(0, 3)]) {
+        const before = await look(victim, victim.table);
+        const place = dirname(victim.path);
+        const foreign = [
+          "not-a-session.jsonl",
+          "notes.txt",
+          ".DS_Store",
+          "..jsonl",
+          "a\nb.json",
+          `${"-".repeat(36)}.jsonl`,
+        ];
+        for (const name of foreign) writeFileSync(join(place, name), "\0 not yours");
+        mkdirSync(join(place, "folder.jsonl"));
+        expect(await look(victim, victim.table)).toEqual(before);
+        for (const name of [...foreign, "folder.jsonl"]) rmSync(join(place, name), { recursive: true });
+      }
+    });
+
+    test("records that vanish or shrink while we read", async () => {
+      for (const victim of records.slice(0, 3)) {
+        for (const change of [
+          (path: string) => rmSync(path, { force: true }),
+          (path: string) => truncateSync(path, 0),
+        ]) {
+          const meddling: Adapter = {
+            ...adapter,
+            parseRecord(file) {
+              if (file.path === victim.path) change(file.path);
+              return adapter.parseRecord(file);
+            },
+          };
+          const list = await look({ ...victim, adapter: meddling }, victim.nobody);
+          const others = (all: SessionList) =>
+            all.sessions.filter(({ id }) => id !== victim.id).map(({ status }) => status);
+          expect(others(list)).toEqual(others(victim.dead));
+          mend(victim);
+        }
+        const other = victim.store.rows.find(({ id }) => id !== victim.id);
+        if (other === undefined) continue;
+        const [first, last] = [other.id, victim.id].sort();
+        const gone = victim.store.rows.find(({ id }) => id === last)?.reading;
+        if (!gone?.ok) throw new Error("a captured record must be readable");
+        const aside = `${victim.home}-gone`;
+        cpSync(gone.value.source, aside, { preserveTimestamps: true });
+        const removing: Adapter = {
+          ...adapter,
+          parseRecord(file) {
+            rmSync(gone.value.source, { force: true });
+            return adapter.parseRecord(file);
+          },
+        };
+        const list = await look({ ...victim, adapter: removing }, victim.nobody);
+        expect([list.complete, list.sessions.map(({ id }) => id)]).toEqual([true, [first ?? null]]);
+        renameSync(aside, gone.value.source);
+      }
+    });
+
+    test("what is written while we look counts", async () => {
+      for (const victim of records) {
+        writeFileSync(victim.path, textOf(linesOf(victim.bytes).slice(0, -1)));
+        const processes = () => {
+          mend(victim);
+          return read(victim.nobody);
+        };
+        const list = await lookAtSessions({ adapters: [adapter], env: { HOME: victim.userHome }, processes });
+        const status = (all: SessionList) => all.sessions.find(({ id }) => id === victim.id)?.status;
+        expect([victim.name, status(list)]).toEqual([victim.name, status(victim.dead)]);
+      }
+    });
+
+    test("a clock that disagrees changes no status", async () => {
+      for (const victim of records)
+        for (const now of [0, Date.parse("9999-12-31T00:00:00Z"), -1, 8.64e15])
+          for (const table of [victim.table, victim.nobody]) {
+            const statuses = (list: SessionList) => list.sessions.map(({ id, status }) => [id, status]);
+            expect(statuses(await look(victim, table, now))).toEqual(statuses(await look(victim, table)));
+          }
+    });
+
+    test("no escape sequence reaches a terminal, nor JSON", async () => {
+      const evil = (value: unknown): unknown => {
+        // Words between which a parser chooses stay as they are; texts and paths are what gets shown.
+        if (typeof value === "string") return /[ /]/.test(value) ? `\x1b[31m${value}\x1b]0;t\x07\u009b1m\u202e` : value;
+        if (Array.isArray(value)) return value.map(evil);
+        if (typeof value !== "object" || value === null) return value;
+        return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, evil(inner)]));
+      };
+      for (const victim of records.filter((_, index) => index % 3 === 0)) {
+        const lines = linesOf(victim.bytes).map((line) => JSON.stringify(evil(parsed(line))));
+        writeFileSync(victim.path, textOf(lines));
+        const commands = [
+          ["list", "-a", "--since", "9999d"],
+          ["status", victim.id],
+          ["why", victim.id],
+        ];
+        const asked = commands.flatMap((command) => [command, [...command, "--json"]]);
+        const answers = await Promise.all(asked.map((command) => askBinary(victim, command)));
+        for (const [index, { exit, text }] of answers.entries())
+          expect([asked[index], exit, isPlain(text)]).toEqual([asked[index], 0, true]);
+        mend(victim);
+      }
+    });
+  });
+
+const hostFolder = (adapter: Adapter): string | null => topOf(adapter.host?.sockets.folder ?? null);
+
+const topOf = (pattern: string | null): string | null => pattern?.split("/")[0] ?? null;
+
+/** The home itself, and each folder in it that the adapter reads. */
+function storeFolders(adapter: Adapter): string[] {
+  const sets = [...adapter.records, adapter.claims, adapter.host?.sockets ?? null];
+  const folders = sets.map((set) => topOf(set?.folder ?? null)).filter((part) => part !== null);
+  return [...new Set(["", ...folders])];
+}
+
+const stateOf = (list: SessionList, id: string): string | undefined =>
+  list.sessions.find((session) => session.id === id)?.status.state;
+
+function emptyTable(all: readonly Victim[]): ProcessTable {
+  const [any] = all;
+  if (any === undefined) throw new Error("no captured record");
+  return any.nobody;
+}
+
+async function inPlaceOf(victim: Victim, make: (path: string) => void, examine: () => void): Promise<void> {
+  rmSync(victim.path);
+  make(victim.path);
+  try {
+    await expectNoHang(victim);
+    examine();
+  } finally {
+    removeOdd(victim.path);
+    mend(victim);
+  }
+}
+
+/** The whole look, as a command takes it, with the processes of the case. */
+const look = async ({ adapter, userHome }: Victim, table: ProcessTable, now = Date.parse("2027-01-01T00:00:00Z")) =>
+  await lookAtSessions({ adapters: [adapter], env: { HOME: userHome }, processes: () => read(table), now: () => now });
+
+/** First in a process that can be killed: a read that hangs would hang this test, too. */
+async function expectNoHang(victim: Victim): Promise<void> {
+  const { exit } = await askBinary(victim, ["read-store", victim.adapter.agent, victim.home]);
+  expect(exit).toBe(0);
+}
+
+async function askBinary({ userHome }: Victim, args: string[]): Promise<{ exit: number; text: string }> {
+  const child = Bun.spawn([binary, ...args], {
+    cwd: userHome,
+    env: { HOME: userHome, PATH: "/usr/bin:/bin" },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: patienceMs,
+    killSignal: "SIGKILL",
+  });
+  const [stdout, stderr, exit] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { exit, text: stdout + stderr };
+}

@@ -1,0 +1,141 @@
+// What must hold for every reading and every answer, whatever was read. Returns what does not hold, in words.
+import type { Adapter } from "../../src/adapters/adapter.ts";
+import { evidenceJson, sessionJson } from "../../src/cli/session-json.ts";
+import type { NativeRecord, PidClaim, Store } from "../../src/core/evidence.ts";
+import type { Problem, Reading } from "../../src/core/problem.ts";
+import type { SessionList } from "../../src/core/session.ts";
+
+export function faultsOf(adapter: Adapter, store: Store, list: SessionList): string[] {
+  const unread = new Set(store.rows.filter(({ reading }) => !reading.ok).map(({ id }) => id));
+  return [
+    ...store.rows.flatMap(({ id, reading }) => readingFaults(reading, recordFaults).map((fault) => `${id}: ${fault}`)),
+    ...store.claims.flatMap(({ pid, reading }) =>
+      readingFaults(reading, claimFaults).map((fault) => `${pid}: ${fault}`),
+    ),
+    ...list.sessions.flatMap((session) => {
+      const { id, status } = session;
+      const json = { ...sessionJson({ session, ref: "ref", launch: null }), ...evidenceJson(session) };
+      return [
+        status.state === "stopped" && unread.has(id ?? "") && "stopped, but its record was not read",
+        id !== null && !adapter.isId(id) && "its id is no id",
+        ...textFaults(json),
+      ].flatMap((fault) => (fault === false ? [] : [`${id}: ${fault}`]));
+    }),
+  ];
+}
+
+/** Nothing but an id of this agent ever stands where an id is promised. */
+export const relativeFaults = (adapter: Adapter, list: SessionList): string[] =>
+  list.sessions.flatMap(({ id, parent, continuedBy }) =>
+    Object.entries({ parent, continuedBy })
+      .filter(([, other]) => other !== null && !adapter.isId(other))
+      .map(([key, other]) => `${id}: ${key} is no id: ${JSON.stringify(other)}`),
+  );
+
+/** Line breaks and tabs are text; every other control character, and half a surrogate pair, is not. */
+export const isPlain = (text: string): boolean =>
+  text.isWellFormed() && !/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/.test(text);
+
+function textFaults(value: unknown, path = ""): string[] {
+  if (typeof value === "string") return isPlain(value) ? [] : [`${path} holds control characters`];
+  if (typeof value === "number") return Number.isFinite(value) ? [] : [`${path} is ${value}`];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => textFaults(inner, `${path}.${key}`));
+}
+
+function readingFaults<T>(reading: Reading<T>, faults: (value: T) => string[]): string[] {
+  if (reading.ok) return faults(reading.value);
+  const { code, source, message }: Problem = reading.problem;
+  return [code, source, message].every((text) => text.length > 0) ? [] : ["a problem without words"];
+}
+
+type Check = (value: unknown) => boolean;
+
+const text: Check = (value) => typeof value === "string";
+const number: Check = (value) => typeof value === "number" && Number.isFinite(value);
+const flag: Check = (value) => typeof value === "boolean";
+const texts: Check = (value) => Array.isArray(value) && value.every(text);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+const oneOf =
+  (...words: unknown[]): Check =>
+  (value) =>
+    words.includes(value);
+/** Exactly these fields. */
+const fields =
+  (checks: Record<string, Check>): Check =>
+  (value) =>
+    typeof value === "object" && value !== null && misfits({ ...value }, checks).length === 0;
+
+function misfits(value: Record<string, unknown>, checks: Record<string, Check>): string[] {
+  const wrong = Object.entries(checks).filter(([key, check]) => !check(value[key]));
+  const extra = Object.keys(value).filter((key) => !(key in checks));
+  return [...wrong.map(([key]) => `${key} is ${JSON.stringify(value[key])}`), ...extra.map((key) => `${key} is new`)];
+}
+
+const waiting = {
+  kind: oneOf("permission", "question", "plan", "trust", "login", "limit", "other"),
+  text: orNull(text),
+  tool: orNull(text),
+  options: texts,
+};
+const background = orNull(fields({ shells: number, subagents: number }));
+const activity = oneOf("working", "waiting", "idle", "unclear");
+const outcome = oneOf("completed", "failed", "interrupted", "cut-off", null);
+const turns: Check[] = [
+  fields({ state: oneOf("none") }),
+  fields({ state: oneOf("open"), since: orNull(number), doubt: orNull(text) }),
+  fields({ state: oneOf("closed"), at: orNull(number), outcome }),
+  fields({ state: oneOf("unclear"), why: text }),
+];
+
+const recordFaults = (record: NativeRecord): string[] =>
+  misfits(
+    { ...record },
+    {
+      id: text,
+      source: text,
+      cwd: orNull(text),
+      createdAt: orNull(number),
+      lastMessageAt: orNull(number),
+      writtenAt: orNull(number),
+      turn: (turn) => turns.some((check) => check(turn)),
+      waiting: orNull(fields({ ...waiting, since: orNull(number) })),
+      background,
+      parent: orNull(text),
+      continuedBy: orNull(text),
+      facts: fields({
+        model: orNull(text),
+        title: orNull(text),
+        prompt: orNull(text),
+        branch: orNull(text),
+        agentVersion: orNull(text),
+        permission: orNull(text),
+        denied: orNull(number),
+        tokens: orNull(fields({ input: number, output: number, cacheRead: number, cacheWrite: number })),
+        costUsd: orNull(number),
+      }),
+      skippedLines: number,
+      torn: flag,
+    },
+  );
+
+const claimFaults = (claim: PidClaim): string[] =>
+  misfits(
+    { ...claim },
+    {
+      session: text,
+      pid: number,
+      start: orNull(text),
+      boot: orNull(text),
+      namespace: orNull(text),
+      source: text,
+      writtenAt: orNull(number),
+      cwd: orNull(text),
+      says: orNull(fields({ activity, reason: orNull(text), since: orNull(number) })),
+      waiting: orNull(fields(waiting)),
+      background,
+    },
+  );

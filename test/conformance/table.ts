@@ -1,0 +1,78 @@
+// Synthetic process tables, read completely: empty, or with exactly the processes of a captured moment.
+import { join } from "node:path";
+import type { Adapter } from "../../src/adapters/adapter.ts";
+import type { PidClaim, Store } from "../../src/core/evidence.ts";
+import type { ProcessRow, ProcessTable } from "../../src/core/process.ts";
+
+export interface CapturedProcess {
+  pid: number;
+  name: string;
+  argv: string[];
+  cwd?: string;
+  exe?: string | null;
+  parent?: number;
+  /** The kernel's session, and its one-letter state. */
+  session?: number;
+  state?: string;
+  /** Start ticks; without them the process is the one that its announcement means. */
+  start?: string;
+  /** Below the agent's home. */
+  lockedFiles?: string[];
+}
+
+const plainBoot = "00000000-0000-4000-8000-000000000000";
+const initialNamespace = "pid:[4026531836]";
+
+/** `userHome`: the HOME of all of them. */
+export function tableOf(processes: readonly CapturedProcess[], store: Store, userHome: string): ProcessTable {
+  const claims = claimsOf(store);
+  const boot = claims.find((claim) => claim.boot !== null)?.boot ?? plainBoot;
+  const id = claims.find((claim) => claim.namespace !== null)?.namespace ?? initialNamespace;
+  const rows = processes.map((each) => rowOf(each, claims, boot, store.home, userHome));
+  return { boot, namespace: { id, initial: true }, rows, gaps: [], hidden: [] };
+}
+
+/** Every process that announces itself in the files. */
+export const claimedProcesses = (adapter: Adapter, store: Store): CapturedProcess[] =>
+  claimsOf(store).map(({ pid, cwd }) => ({
+    pid,
+    name: adapter.processNames[0] ?? adapter.command,
+    argv: [adapter.command],
+    cwd: cwd ?? "/",
+  }));
+
+const claimsOf = (store: Store): PidClaim[] =>
+  store.claims.flatMap(({ reading }) => (reading.ok ? [reading.value] : []));
+
+function rowOf(
+  seen: CapturedProcess,
+  claims: readonly PidClaim[],
+  boot: string,
+  home: string,
+  userHome: string,
+): ProcessRow {
+  const start = seen.start ?? claims.find((claim) => claim.pid === seen.pid)?.start ?? "1";
+  return {
+    identity: { pid: seen.pid, start, boot },
+    parent: seen.parent ?? 1,
+    session: seen.session ?? seen.pid,
+    state: seen.state ?? "S",
+    name: seen.name,
+    tty: null,
+    startedAt: 0,
+    detail: {
+      uid: 0,
+      ours: true,
+      argv: seen.argv,
+      exe: seen.exe ?? `/usr/bin/${seen.name}`,
+      cwd: seen.cwd ?? null,
+      // Every agent has its default home below it: no agent's own variables need to be known here.
+      env: { HOME: userHome },
+      lockedFiles: (seen.lockedFiles ?? []).map((path) => join(home, path)),
+      namespace: initialNamespace,
+      innerPid: seen.pid,
+      sameFiles: true,
+      unread: [],
+    },
+  };
+}

@@ -1,0 +1,156 @@
+// A captured case in a home of its own, with a neighbour, and one of its files to be broken and looked at.
+import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Adapter } from "../../src/adapters/adapter.ts";
+import type { Store } from "../../src/core/evidence.ts";
+import type { ProcessTable } from "../../src/core/process.ts";
+import type { Session, SessionList } from "../../src/core/session.ts";
+import { findFiles } from "../../src/observe/files.ts";
+import { type CapturedCase, casesOf, derive, placeCase, storeAt, tableAt } from "./cases.ts";
+import { faultsOf } from "./faults.ts";
+import { tableOf } from "./table.ts";
+
+/** No file, however bad, may take longer. */
+const patienceMs = 2_000;
+
+/** A whole second, so that a mended file is the same to the letter. */
+const writtenAt = Date.parse("2026-12-01T00:00:00Z") / 1000;
+
+export interface Victim {
+  name: string;
+  adapter: Adapter;
+  /** The HOME whose default place for this agent holds the case. */
+  userHome: string;
+  home: string;
+  path: string;
+  id: string;
+  bytes: Buffer;
+  /** The captured moment, and the same files with nobody alive. */
+  table: ProcessTable;
+  nobody: ProcessTable;
+  store: Store;
+  live: SessionList;
+  dead: SessionList;
+}
+
+/** One victim for each record (or announcement) of each case. */
+export function victims(adapter: Adapter, kind: "record" | "claim", folder: string): Victim[] {
+  const cases = casesOf(adapter);
+  return cases.flatMap((captured, index) => {
+    const userHome = join(folder, kind, captured.name);
+    const neighbour = cases[(index + 1) % cases.length] ?? captured;
+    const home = placeCase(adapter, neighbour, userHome);
+    const before = new Set(neighbour === captured ? [] : filesOf(adapter, kind, home).map(({ path }) => path));
+    placeCase(adapter, captured, userHome);
+    const own = filesOf(adapter, kind, home).filter(({ path }) => !before.has(path));
+    for (const { path } of own) utimesSync(path, writtenAt, writtenAt);
+    return own.map(({ path, subject }) => victim(adapter, captured, userHome, home, path, subject));
+  });
+}
+
+const filesOf = (adapter: Adapter, kind: "record" | "claim", home: string) =>
+  (kind === "record" ? adapter.records : [adapter.claims])
+    .flatMap((set) => (set === null ? [] : findFiles(home, set).files))
+    .filter(({ subject }) => kind === "claim" || adapter.isId(subject));
+
+function victim(
+  adapter: Adapter,
+  captured: CapturedCase,
+  userHome: string,
+  home: string,
+  path: string,
+  subject: string,
+): Victim {
+  const store = storeAt(adapter, home);
+  const table = tableAt(captured, adapter, store, userHome);
+  const nobody = tableOf([], store, userHome);
+  const claimed = store.claims.find(({ pid }) => String(pid) === subject)?.reading;
+  return {
+    name: captured.name,
+    adapter,
+    userHome,
+    home,
+    path,
+    id: claimed?.ok ? claimed.value.session : subject,
+    bytes: readFileSync(path),
+    table,
+    nobody,
+    store,
+    live: derive(adapter, store, table),
+    dead: derive(adapter, store, nobody),
+  };
+}
+
+export interface Look {
+  store: Store;
+  live: SessionList;
+  dead: SessionList;
+  faults: string[];
+}
+
+/** Reads the case as it is now: what does not hold of what must always hold. */
+export function lookAt(victim: Victim): Look {
+  const { adapter, home } = victim;
+  const before = performance.now();
+  const store = storeAt(adapter, home);
+  const live = derive(adapter, store, victim.table);
+  const dead = derive(adapter, store, victim.nobody);
+  const tookMs = performance.now() - before;
+  const faults = [...faultsOf(adapter, store, live), ...faultsOf(adapter, store, dead)];
+  if (tookMs > patienceMs) faults.push(`took ${Math.round(tookMs)} ms`);
+  return { store, live, dead, faults };
+}
+
+/** Breaks the victim's file and looks. Whoever breaks it mends it. */
+export function lookAtBroken(victim: Victim, content: string | Uint8Array): Look {
+  writeFileSync(victim.path, content);
+  return lookAt(victim);
+}
+
+export function mend({ path, bytes }: Victim): void {
+  rmSync(path, { recursive: true, force: true });
+  writeFileSync(path, bytes);
+  utimesSync(path, writtenAt, writtenAt);
+}
+
+/** One bad file costs one row: the others stay as they were, to the letter. */
+export function neighbourFaults(victim: Victim, look: Look): string[] {
+  const others = (list: SessionList): Session[] => list.sessions.filter(({ id }) => id !== victim.id);
+  const rows = (store: Store) => store.rows.filter(({ id }) => id !== victim.id);
+  return [
+    !Bun.deepEquals(rows(look.store), rows(victim.store)) && "another record is read differently",
+    !Bun.deepEquals(others(look.dead), others(victim.dead)) && "another session changed (nobody alive)",
+    !linkedByDirectory(victim) && !Bun.deepEquals(others(look.live), others(victim.live)) && "another session changed",
+  ].filter((fault) => fault !== false);
+}
+
+/** This weakest link is a choice among all records of a directory, so that one of them can change it for the others. */
+function linkedByDirectory({ live }: Victim): boolean {
+  return live.sessions.some(({ id, status }) => {
+    const owner = status.state === "running" && status.owner.kind === "process" ? status.owner : null;
+    return owner !== null && (id === null || owner.link === "cwd");
+  });
+}
+
+/** A damaged file may say less than before, never something else. */
+export function inventionFaults(victim: Victim, look: Look): string[] {
+  const words = (list: SessionList): [state: string, activity: string | null, outcome: string | null] => {
+    const status = list.sessions.find(({ id }) => id === victim.id)?.status;
+    if (status === undefined) return ["none", null, null];
+    return [
+      status.state,
+      status.state === "running" ? status.activity : null,
+      status.state === "stopped" ? status.outcome : null,
+    ];
+  };
+  return (["live", "dead"] as const).flatMap((moment) => {
+    const [state, activity, outcome] = words(look[moment]);
+    const [stateBefore, activityBefore, outcomeBefore] = words(victim[moment]);
+    const fits =
+      (state === stateBefore || state === "unknown") &&
+      [activityBefore, "unclear", null].includes(activity) &&
+      [outcomeBefore, null].includes(outcome);
+    const now = [state, activity, outcome].join(" ");
+    return fits ? [] : [`${moment}: was ${[stateBefore, activityBefore, outcomeBefore].join(" ")}, now ${now}`];
+  });
+}
