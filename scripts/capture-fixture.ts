@@ -20,8 +20,6 @@ import { type Redaction, redactLines, redactText } from "./redact-fixture.ts";
 const fixtures = join(import.meta.dir, "..", "test", "fixtures");
 const rawFolder = process.env["CAPTURE_RAW"];
 
-await main(process.argv.slice(2));
-
 async function main([agent, ...wanted]: string[]): Promise<void> {
   if (agent !== "claude-code" && agent !== "codex")
     throw new Error("usage: capture-fixture.ts claude-code|codex [case…]");
@@ -55,7 +53,7 @@ async function captureCase(agent: string, version: string, name: string, schedul
     agents: join(import.meta.dir, "..", "test", "agents", "node_modules"),
   };
   if (rawFolder !== undefined) cpSync(world.home, join(rawFolder, name), { recursive: true });
-  for (const path of filesBelow(home, recordPattern(agent))) {
+  for (const path of recordPatterns(agent).flatMap((pattern) => filesBelow(home, pattern))) {
     const text = await Bun.file(join(home, path)).text();
     const to = join(target, "home", redactText(path, redaction));
     mkdirSync(dirname(to), { recursive: true });
@@ -65,10 +63,17 @@ async function captureCase(agent: string, version: string, name: string, schedul
   writeFileSync(join(target, "case.json"), caseFile(agent, version, scheduled, capture, world, redaction));
 }
 
-const recordPattern = (agent: string): string =>
+const recordPatterns = (agent: string): string[] =>
   agent === "codex"
-    ? "{sessions/**/*.jsonl,archived_sessions/*.jsonl,thread-writer-locks/*-*.lock}"
-    : "{sessions/*.json,projects/**/*.{jsonl,json},jobs/*/state.json,daemon/roster.json}";
+    ? ["sessions/**/*.jsonl", "archived_sessions/*.jsonl", "thread-writer-locks/*-*.lock"]
+    : [
+        "history.jsonl",
+        "sessions/*.json",
+        "projects/**/*.jsonl",
+        "projects/**/*.json",
+        "jobs/*/state.json",
+        "daemon/roster.json",
+      ];
 
 function caseFile(
   agent: string,
@@ -97,3 +102,5 @@ function caseFile(
   };
   return `${JSON.stringify(JSON.parse(redactLines(JSON.stringify(content), redaction)), null, 2)}\n`;
 }
+
+await main(process.argv.slice(2));

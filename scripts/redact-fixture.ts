@@ -7,7 +7,7 @@ export interface Redaction {
   agents: string;
 }
 
-const longest = 240;
+const longest = 160;
 
 /** JSON (lines or one document) or plain text. */
 export function redactLines(text: string, redaction: Redaction): string {
@@ -44,8 +44,15 @@ function redactJson(line: string, redaction: Redaction): string {
 
 const redacted = (value: unknown): string => `[redacted ${JSON.stringify(value).length} chars]`;
 
+/** A scheduled prompt, or the notice that a scheduled background command ended (its ids matter). */
+const isOurs = (text: string): boolean => text.includes(" ;; ") || text.startsWith("<task-notification>");
+
+/** Readers tell inserted texts from a person's by the tag that they begin with. */
+const leadingTag = (text: string): string => /^<[a-z_-]+>/.exec(text)?.[0] ?? "";
+
 function redactValue(value: unknown): unknown {
-  if (typeof value === "string") return value.length > longest ? redacted(value) : value;
+  if (typeof value === "string")
+    return value.length > longest && !isOurs(value) ? leadingTag(value) + redacted(value) : value;
   if (Array.isArray(value)) return value.map(redactValue);
   if (typeof value === "object" && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redactValue(inner)]));
