@@ -1,7 +1,8 @@
 // An agent is data: where its records are, how to read one, how its processes are told from helpers.
 // Everything that is not specific to an agent belongs to observe/ or control/.
-import type { HostedSession, NativeRecord, PidClaim } from "../core/evidence.ts";
+import type { HostedSession, NativeRecord, PidClaim, Succession, Tokens } from "../core/evidence.ts";
 import type { Reading } from "../core/problem.ts";
+import type { ProcessRow } from "../core/process.ts";
 import type { AgentRules } from "../core/rules.ts";
 
 /** A complete line of a record: parsed JSON, or broken (not JSON, or too long to be worth reading). */
@@ -36,6 +37,26 @@ export interface ClaimFile {
   value: unknown;
 }
 
+/** One entry of a conversation, as people read it. */
+export interface Message {
+  at: number | null;
+  role: "user" | "agent" | "tool" | "result" | "note";
+  text: string;
+  /** The tool's name, of calls and results. */
+  tool: string | null;
+}
+
+/** What one line of a record says, for conversations and totals. */
+export interface LineFacts {
+  messages: Message[];
+  /** Tokens under a key: a later line with the same key replaces an earlier one, different keys add up. */
+  usage: { key: string; tokens: Tokens; model: string | null } | null;
+  /** A running total that the agent wrote itself. */
+  costUsd: number | null;
+  /** Tool calls refused in this line. */
+  denied: number;
+}
+
 export interface Adapter extends AgentRules {
   title: string;
   aliases: readonly string[];
@@ -56,14 +77,29 @@ export interface Adapter extends AgentRules {
   /** Must not throw on any input; what it does not recognise is a problem of that one row. */
   parseRecord(file: RecordFile): Reading<NativeRecord>;
   parseClaim(file: ClaimFile): Reading<PidClaim>;
+  /** null: a kind of line that these rules do not know. */
+  parseLine(value: unknown): LineFacts | null;
+  /** Does the record hold its running totals near its end, so that `list` can show them without reading it whole? */
+  tokensInTail: boolean;
+  /** Denied calls can be counted in the record. */
+  countsDenied: boolean;
+  /** A record continues another one's history (a fork without a copy): that one's id. */
+  historyOf(file: RecordFile): string | null;
+  /** Lines of this file below the home tell of sessions left for a new one; null: nothing of that kind. */
+  successions: { file: string; parse(value: unknown): Succession | null } | null;
+  /** The trust dialog: its settings file (first that exists, by home) and whether this directory still has to be asked about. */
+  trust: { files(home: string): string[]; mustAsk(text: string, row: ProcessRow): boolean } | null;
   /** How to ask a host; null: this agent has no hosts that answer. */
   host: HostProtocol | null;
 }
 
+/** A conversation with a host, as data: what to say first, and what to say after each answer until it is over. */
 export interface HostProtocol {
-  /** Sockets below the home; the name's `pid` group is the host's. */
+  /** Sockets below the home. A `pid` group in the name is the host's; without one, `process` tells which it is. */
   sockets: FileSet;
-  /** The text to send after connecting; the answer ends when the host closes. */
-  question: string;
-  parseAnswer(text: string): Reading<HostedSession[]>;
+  transport: "plain" | "websocket";
+  /** What to send first. */
+  opening: string[];
+  /** After everything heard so far: more to send, or the answer. A plain host answers once and hangs up. */
+  next(heard: readonly string[]): { send: string[] } | { answer: Reading<HostedSession[]> };
 }

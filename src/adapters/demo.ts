@@ -1,9 +1,9 @@
 // The built-in scripted agent. Its note demo.md says what it writes; src/demo/agent.ts is the agent itself.
-import type { NativeRecord, PidClaim, Turn, Waiting } from "../core/evidence.ts";
+import type { HostedSession, NativeRecord, PidClaim, Turn, Waiting } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
-import type { Adapter, ClaimFile, Line, RecordFile } from "./adapter.ts";
+import type { Adapter, ClaimFile, Line, LineFacts, Message, RecordFile } from "./adapter.ts";
 import { baseName, type Fields, fieldsOf, flagValue, isUuid, numberIn, textIn, textsIn, timeIn } from "./fields.ts";
 
 export const demo: Adapter = {
@@ -25,9 +25,15 @@ export const demo: Adapter = {
   hostsNameBy: "answer",
   host: {
     sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
-    question: "?\n",
-    parseAnswer: parseHostAnswer,
+    transport: "plain",
+    opening: ["?\n"],
+    next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }),
   },
+  tokensInTail: false,
+  countsDenied: true,
+  historyOf: () => null,
+  successions: null,
+  trust: null,
   role,
   announces: ({ argv }) => argv === null || !ownArguments(argv)?.includes("--no-announce"),
   announcedIds: () => [],
@@ -35,6 +41,7 @@ export const demo: Adapter = {
   home: (env) => env["DEMO_AGENT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.demo-agent` : null),
   parseRecord,
   parseClaim,
+  parseLine,
 };
 
 function role(name: string, { argv }: ProcessDetail): Role | null {
@@ -70,6 +77,8 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     writtenAt: file.writtenAt,
     turn: tail.turn,
     waiting: tail.waiting,
+    pending: null,
+    subagentOf: null,
     background: tail.background,
     parent: idIn(header, "parent"),
     continuedBy: tail.continuedBy,
@@ -86,6 +95,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     },
     skippedLines: tail.skipped,
     torn: file.torn,
+    unknownLines: tail.unknown,
   });
 }
 
@@ -129,6 +139,7 @@ interface Tail {
   title: string | null;
   lastAt: number | null;
   skipped: number;
+  unknown: number;
 }
 
 /** How far beyond the last mark of a turn the background work of earlier turns is looked for. */
@@ -146,6 +157,7 @@ function readTail(file: RecordFile): Tail {
     title: null,
     lastAt: null,
     skipped: 0,
+    unknown: 0,
   };
   let asked: boolean | null = null;
   let mark: Turn | null = null;
@@ -165,6 +177,7 @@ function readTail(file: RecordFile): Tail {
       continue;
     }
     tail.lines += 1;
+    if (!lineTypes.includes(type)) tail.unknown += 1;
     const at = timeIn(fields, "at");
     if (type !== "title" && type !== "background") tail.lastAt ??= at;
     if (type === "question" && asked === null) tail.waiting = question(fields, at);
@@ -222,6 +235,7 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     says: null,
     waiting: null,
     background: null,
+    note: null,
   });
 }
 
@@ -232,7 +246,47 @@ const unrecognisedClaim = (source: string): Problem => ({
   message: "its announcement has an unknown shape",
 });
 
-function parseHostAnswer(text: string): ReturnType<NonNullable<Adapter["host"]>["parseAnswer"]> {
+const lineTypes = "session prompt reply tool tool-result question answer background end continued title".split(" ");
+
+function parseLine(value: unknown): LineFacts | null {
+  const fields = fieldsOf(value);
+  const type = fields === null ? null : textIn(fields, "type");
+  if (fields === null || type === null || !lineTypes.includes(type)) return null;
+  const at = timeIn(fields, "at");
+  const text = textIn(fields, "text") ?? "";
+  const tool = textIn(fields, "name");
+  const message = (role: Message["role"], words = text): Message[] => [{ at, role, text: words, tool }];
+  const messages: Record<string, () => Message[]> = {
+    prompt: () => message("user"),
+    answer: () => message("user"),
+    reply: () => message("agent"),
+    question: () => message("agent"),
+    tool: () => message("tool", textIn(fields, "input") ?? ""),
+    "tool-result": () => message("result"),
+    end: () =>
+      fields["outcome"] === "completed" ? [] : message("note", `${textIn(fields, "outcome")} ${text}`.trim()),
+  };
+  const tokens = fieldsOf(fields["tokens"]);
+  const count = (key: string): number => (tokens === null ? 0 : (numberIn(tokens, key) ?? 0));
+  return {
+    messages: messages[type]?.() ?? [],
+    usage: tokens && {
+      // Every reply is its own message; its time tells it from the others.
+      key: textIn(fields, "at") ?? "",
+      tokens: {
+        input: count("input"),
+        output: count("output"),
+        cacheRead: count("cacheRead"),
+        cacheWrite: count("cacheWrite"),
+      },
+      model: null,
+    },
+    costUsd: null,
+    denied: type === "tool-result" && fields["denied"] === true ? 1 : 0,
+  };
+}
+
+function parseHostAnswer(text: string): Reading<HostedSession[]> {
   const problem: Problem = {
     code: "host-silent",
     agent: "demo",

@@ -1,39 +1,48 @@
 // The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
 
 import { isOlderThanProcess } from "./claims.ts";
-import { type Activity, anyPid, type Evidence, type NativeRecord, type Store, type Turn } from "./evidence.ts";
-import { type DeadClaim, type Doubt, type FoundOwner, type Matches, sessionKey } from "./found.ts";
+import {
+  type Activity,
+  anyPid,
+  type Evidence,
+  type NativeRecord,
+  type Store,
+  type Turn,
+  type Waiting,
+} from "./evidence.ts";
+import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import type { Problem, Reading } from "./problem.ts";
-import { isLive, isSuspended, type ProcessRow, type ProcessTable } from "./process.ts";
+import { isLive, isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { proofs } from "./proof.ts";
 import type { AgentRules } from "./rules.ts";
-import { type Link, linkStrengths, type Owner, type Session, type SessionList, type Status } from "./session.ts";
-
-/** Everything known about one session id of one home, before it is judged. */
-export interface Subject {
-  agent: string;
-  home: string;
-  id: string;
-  store: Store | null;
-  /** null: no record. A live process may announce a session before it writes one. */
-  reading: Reading<NativeRecord> | null;
-  /** More records under the same id (Claude keeps one per directory). */
-  otherRecords: NativeRecord[];
-  owners: FoundOwner[];
-  doubts: Doubt[];
-  deadClaims: DeadClaim[];
-}
+import type { Owner, Session, SessionList, Status } from "./session.ts";
+import { compareText, type Subject, subjects } from "./subjects.ts";
 
 export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[]): SessionList {
   const table = evidence.processes.ok ? evidence.processes.value : null;
   const matches = matchProcesses(evidence, table ?? emptyTable, rules);
-  const sessions = subjects(evidence, matches).map((subject) => judge(subject, evidence, table));
+  const judged = subjects(evidence, matches).map((subject) => judge(subject, evidence, table));
+  const sessions = judged.filter(({ record }) => record?.subagentOf == null);
+  countSubagents(sessions, judged);
   sessions.push(...matches.unrecorded.map((found) => unrecordedSession(found, evidence)));
   if (table !== null) setParents(sessions, table);
   sessions.sort(bySessionOrder);
   const problems = collectProblems(evidence);
   return { at: evidence.at, complete: problems.length === 0, sessions, problems };
+}
+
+/** A subagent at work is background work of its session. */
+function countSubagents(sessions: readonly Session[], judged: readonly Session[]): void {
+  for (const { record, status, agent, home } of judged) {
+    if (record?.subagentOf == null || status.state !== "running" || record.turn.state !== "open") continue;
+    const parent = sessions.find(
+      (session) => session.id === record.subagentOf && session.agent === agent && session.home === home,
+    );
+    if (parent === undefined || parent.status.state !== "running") continue;
+    const { shells, subagents } = parent.background ?? { shells: 0, subagents: 0 };
+    parent.background = { shells, subagents: subagents + 1 };
+  }
 }
 
 const emptyTable: ProcessTable = {
@@ -43,56 +52,6 @@ const emptyTable: ProcessTable = {
   gaps: [],
   hidden: [],
 };
-
-function subjects(evidence: Evidence, matches: Matches): Subject[] {
-  const found = new Map<string, Subject>();
-  const subject = (agent: string, home: string, id: string, store: Store | null): Subject => {
-    const key = sessionKey(agent, home, id);
-    const known = found.get(key);
-    if (known !== undefined) return known;
-    const owners = [...(matches.owners.get(key) ?? [])].sort(byOwnerOrder);
-    const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])].sort(byDoubtOrder);
-    const deadClaims = [...(matches.deadClaims.get(key) ?? [])].sort((a, b) =>
-      compareText(a.claim.source, b.claim.source),
-    );
-    const made: Subject = { agent, home, id, store, reading: null, otherRecords: [], owners, doubts, deadClaims };
-    found.set(key, made);
-    return made;
-  };
-  for (const store of evidence.stores)
-    for (const { id, reading } of store.rows) addReading(subject(store.agent, store.home, id, store), reading);
-  for (const key of [...matches.owners.keys(), ...matches.doubts.keys()]) {
-    const [agent = "", home = "", id = ""] = key.split("\0");
-    const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
-    subject(agent, home, id, store);
-  }
-  for (const { otherRecords } of found.values()) otherRecords.sort(byNewestMessage);
-  return [...found.values()];
-}
-
-const byDoubtOrder = (a: Doubt, b: Doubt): number => compareText(a.why, b.why) || compareText(a.source, b.source);
-
-/** Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. */
-function addReading(subject: Subject, reading: Reading<NativeRecord>): void {
-  const before = subject.reading;
-  if (before === null) {
-    subject.reading = reading;
-    return;
-  }
-  const [speaks, other] = [before, reading].sort(byWeight);
-  if (speaks === undefined || other === undefined) return;
-  subject.reading = speaks;
-  if (other.ok) subject.otherRecords.push(other.value);
-}
-
-function byWeight(a: Reading<NativeRecord>, b: Reading<NativeRecord>): number {
-  if (a.ok && b.ok) return byNewestMessage(a.value, b.value);
-  if (!a.ok && !b.ok) return compareText(a.problem.source, b.problem.source);
-  return a.ok ? 1 : -1;
-}
-
-const byNewestMessage = (a: NativeRecord, b: NativeRecord): number =>
-  (b.lastMessageAt ?? 0) - (a.lastMessageAt ?? 0) || compareText(a.source, b.source);
 
 function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null): Session {
   const record = subject.reading?.ok ? subject.reading.value : null;
@@ -112,7 +71,12 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null)
     home: subject.home,
     id: subject.id,
     status,
-    reason: doing !== null ? doing.reason : status.state === "unknown" ? status.why : stoppedReason(record),
+    reason:
+      doing !== null
+        ? (doing.reason ?? claim?.note ?? null)
+        : status.state === "unknown"
+          ? status.why
+          : stoppedReason(record),
     since: doing === null ? (status.state === "stopped" ? endOf(record) : null) : doing.since,
     waiting: doing?.activity === "waiting" ? doing.waiting : null,
     background: running ? (claim?.background ?? record?.background ?? null) : null,
@@ -121,7 +85,7 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null)
     updatedAt: record?.lastMessageAt ?? record?.writtenAt ?? claim?.writtenAt ?? null,
     endedAt: status.state === "stopped" ? endOf(record) : null,
     parent: record?.parent ?? null,
-    continuedBy: record?.continuedBy ?? null,
+    continuedBy: record?.continuedBy ?? subject.continuedBy,
     record,
     processes,
     conflicts: conflictsOf(subject),
@@ -151,14 +115,22 @@ function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null)
   const words = owners.flatMap((owner): Doing[] => {
     if (owner.kind === "host") {
       const { hosted } = owner;
-      return hosted === null ? [] : [{ activity: hosted.activity, reason: null, since: null, waiting: hosted.waiting }];
+      if (hosted === null) return [];
+      const { activity } = hosted;
+      return [{ activity, reason: null, since: null, waiting: question(activity, hosted.waiting, record) }];
     }
     const says = owner.claim?.says;
     if (says === undefined || says === null) return [];
-    return [{ ...says, waiting: owner.claim?.waiting ?? record?.waiting ?? null }];
+    return [{ ...says, waiting: question(says.activity, owner.claim?.waiting ?? null, record) }];
   });
   const order: Activity[] = ["waiting", "working", "unclear", "idle"];
   return words.sort((a, b) => order.indexOf(a.activity) - order.indexOf(b.activity))[0] ?? null;
+}
+
+/** The owner says that it waits; for what, it says itself, or its pending tool call does. */
+function question(activity: Activity, said: Waiting | null, record: NativeRecord | null): Waiting | null {
+  if (activity !== "waiting") return null;
+  return said ?? record?.pending ?? record?.waiting ?? { kind: "other", text: null, tool: null, options: [] };
 }
 
 function wordOfRecord(record: NativeRecord | null, reading: Reading<NativeRecord> | null): Doing {
@@ -268,14 +240,15 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
   const { row, detail, home, rules } = found.process;
   const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : "no session recorded yet";
   const owner: Owner = { kind: "process", processes: [row.identity], link: null };
+  const dialog = evidence.dialogs.find(({ process }) => sameProcess(process, row.identity)) ?? null;
   const session: Session = {
     agent: rules.agent,
     home: home ?? "",
     id: null,
-    status: { state: "running", owner, activity: "unclear" },
-    reason: isSuspended(row) ? "suspended" : maybe,
+    status: { state: "running", owner, activity: dialog === null ? "unclear" : "waiting" },
+    reason: isSuspended(row) ? "suspended" : (dialog?.waiting.kind ?? maybe),
     since: null,
-    waiting: null,
+    waiting: dialog?.waiting ?? null,
     background: null,
     cwd: detail.cwd,
     startedAt: row.startedAt,
@@ -350,12 +323,3 @@ const bySessionOrder = (a: Session, b: Session): number =>
   compareText(a.home, b.home) ||
   compareText(a.id ?? "", b.id ?? "") ||
   (a.processes[0]?.identity.pid ?? 0) - (b.processes[0]?.identity.pid ?? 0);
-
-const strength = (link: Link | null): number => (link === null ? linkStrengths.length : linkStrengths.indexOf(link));
-
-const byOwnerOrder = (a: FoundOwner, b: FoundOwner): number =>
-  strength(a.kind === "process" ? a.link : null) - strength(b.kind === "process" ? b.link : null) ||
-  (a.row?.identity.pid ?? 0) - (b.row?.identity.pid ?? 0) ||
-  compareText(a.kind === "host" ? a.address : a.source, b.kind === "host" ? b.address : b.source);
-
-const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

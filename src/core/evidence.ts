@@ -57,14 +57,20 @@ export interface NativeRecord {
   writtenAt: number | null;
   turn: Turn;
   waiting: (Waiting & { since: number | null }) | null;
+  /** What the pending tool call is about. It says what a waiting owner waits for, never that it waits. */
+  pending: Waiting | null;
   background: Background | null;
   parent: string | null;
   continuedBy: string | null;
+  /** A subagent of this session keeps its own record: no row, but background work of its session. */
+  subagentOf: string | null;
   facts: Facts;
   /** Lines that were broken and passed over. */
   skippedLines: number;
   /** The newest line was not complete when we looked. */
   torn: boolean;
+  /** Lines of a kind that these rules do not know. */
+  unknownLines: number;
 }
 
 /** A process's own word, found in the agent's store: "pid P, started at S, has session X". */
@@ -82,6 +88,22 @@ export interface PidClaim {
   says: { activity: Activity; reason: string | null; since: number | null } | null;
   waiting: Waiting | null;
   background: Background | null;
+  /** What kind of owner this is, for people ("background job 1a2b3c4d"); null: nothing to say. */
+  note: string | null;
+}
+
+/** The agent wrote that this session was left for a new one at that moment in that directory (`/clear`). */
+export interface Succession {
+  from: string;
+  at: number;
+  cwd: string | null;
+}
+
+/** A dialog that the agent is known to show before it has a session. */
+export interface StartDialog {
+  process: ProcessIdentity;
+  waiting: Waiting;
+  source: string;
 }
 
 /** In place of a pid: the folder of announcements could not be read, so any process may have announced anything. */
@@ -100,6 +122,7 @@ export interface Store {
   rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null }[];
   /** The pid is in the file's name, so it is known even where the content is not. */
   claims: { pid: number; reading: Reading<PidClaim> }[];
+  successions: Succession[];
 }
 
 export interface HostedSession {
@@ -123,6 +146,7 @@ export interface Evidence {
   processes: Reading<ProcessTable>;
   stores: Store[];
   hosts: HostAnswer[];
+  dialogs: StartDialog[];
   /** Readings that failed before they could belong to a store (configuration, worker). */
   problems: Problem[];
 }

@@ -52,6 +52,8 @@ export interface Matches {
   deadClaims: Map<string, DeadClaim[]>;
   /** Live agent processes whose session nobody can name. */
   unrecorded: { process: AgentProcess; maybe: string[] }[];
+  /** Sessions that a live process left for another one, by key: it was started with the one and announces the other. */
+  continuedBy: Map<string, string>;
   /** Doubts that hold for every session of one agent, by agent. */
   agentDoubts: Map<string, Doubt[]>;
 }

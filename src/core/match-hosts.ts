@@ -1,21 +1,38 @@
 // Sessions that live in a process which serves many: running only if that host names them. Rule 1.
 import { clockSlackMs } from "./claims.ts";
-import type { Evidence, HostAnswer } from "./evidence.ts";
+import type { Evidence, HostAnswer, HostedSession } from "./evidence.ts";
 import { type AgentProcess, add, addOwner, type Matches, sessionKey } from "./found.ts";
 import { unread } from "./problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import type { AgentRules } from "./rules.ts";
 
-export function matchHosts(evidence: Evidence, table: ProcessTable, processes: AgentProcess[], found: Matches): void {
+export function matchHosts(
+  evidence: Evidence,
+  table: ProcessTable,
+  processes: AgentProcess[],
+  allRules: readonly AgentRules[],
+  found: Matches,
+): void {
   for (const host of [...evidence.hosts, ...unaskedHosts(evidence, processes)]) {
     const row = host.process === null ? null : liveRow(table, host.process);
     if (host.process !== null && row === null) continue;
-    if (host.answer.ok)
-      for (const hosted of host.answer.value) {
-        const key = sessionKey(host.agent, host.home, hosted.id);
-        addOwner(found, key, { kind: "host", host, row, address: host.address, hosted });
-      }
-    else doubtWrittenSince(host, evidence, found);
+    const byLock = allRules.some(({ agent, hostsNameBy }) => agent === host.agent && hostsNameBy === "lock");
+    if (!host.answer.ok) {
+      if (!byLock) doubtWrittenSince(host, evidence, found);
+      continue;
+    }
+    for (const hosted of host.answer.value) {
+      const key = sessionKey(host.agent, host.home, hosted.id);
+      if (byLock) tellActivity(found, key, host, hosted);
+      else addOwner(found, key, { kind: "host", host, row, address: host.address, hosted });
+    }
   }
+}
+
+/** Its lock says that the host has the session; the answer says what it is doing there. */
+function tellActivity(found: Matches, key: string, host: HostAnswer, hosted: HostedSession): void {
+  for (const owner of found.owners.get(key) ?? [])
+    if (owner.kind === "host") Object.assign(owner, { host, hosted, address: host.address });
 }
 
 /** Hosts in the process table that nobody asked: they started after the stores were read, or have no address. */

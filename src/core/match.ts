@@ -15,7 +15,7 @@ import {
 import { givenId } from "./given-id.ts";
 import { matchByDirectory } from "./match-directory.ts";
 import { matchHosts } from "./match-hosts.ts";
-import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
+import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import type { AgentRules } from "./rules.ts";
 
 export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules: readonly AgentRules[]): Matches {
@@ -24,6 +24,7 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
     doubts: new Map(),
     deadClaims: new Map(),
     unrecorded: [],
+    continuedBy: new Map(),
     agentDoubts: new Map(),
   };
   const processes = allRules.flatMap((rules) => agentProcesses(table, rules, evidence.stores));
@@ -36,12 +37,20 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
     matchByOwnName(process, evidence, found, named);
   }
   dropWrappers(table, found);
-  matchHosts(evidence, table, processes, found);
-  const unnamed = processes.filter((p) => p.role === "agent" && p.detail.ours && !named.has(p));
+  matchHosts(evidence, table, processes, allRules, found);
+  const unnamed = processes.filter(
+    (p) => p.role === "agent" && p.detail.ours && !named.has(p) && !isViewer(p, processes, evidence),
+  );
   matchByDirectory(unnamed, evidence, found);
   noteUnreadProcesses(processes, table, allRules, sure, found);
   return found;
 }
+
+/** Where a host holds the sessions of a home, an interface without one only shows them; unless it shows a dialog of its own. */
+const isViewer = (process: AgentProcess, processes: readonly AgentProcess[], evidence: Evidence): boolean =>
+  process.rules.hostsNameBy === "lock" &&
+  processes.some(({ role, rules, home }) => role === "host" && rules === process.rules && home === process.home) &&
+  !evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
 
 function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly Store[]): AgentProcess[] {
   const processes: AgentProcess[] = [];
@@ -83,6 +92,9 @@ function matchClaims(
       else {
         addOwner(found, key, { kind: "process", row: verdict.row, link: "announced", source: claim.source, claim });
         if (process !== null) named.add(process);
+        const given = process === null ? null : givenId(process);
+        if (given !== null && given.id !== claim.session)
+          found.continuedBy.set(sessionKey(store.agent, store.home, given.id), claim.session);
       }
     }
   }

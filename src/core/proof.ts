@@ -1,9 +1,10 @@
 // Puts the evidence behind a status into words: what was seen, where, under which rule, and what would change it.
-import type { Subject } from "./derive.ts";
+
 import type { Evidence, NativeRecord } from "./evidence.ts";
 import type { Doubt, FoundOwner } from "./found.ts";
-import { isSuspended, type ProcessRow, type ProcessTable } from "./process.ts";
+import { isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import type { Proof, Session } from "./session.ts";
+import type { Subject } from "./subjects.ts";
 
 export function proofs(
   session: Session,
@@ -15,7 +16,12 @@ export function proofs(
   const at = evidence.at;
   const list: Proof[] = [];
   for (const owner of subject?.owners ?? []) list.push(...ownerProofs(owner, at));
-  if (subject === null) for (const row of session.processes) list.push(processProof(row, at));
+  if (subject === null) {
+    for (const row of session.processes) list.push(processProof(row, at));
+    for (const { process, waiting, source } of evidence.dialogs)
+      if (session.processes.some((row) => sameProcess(row.identity, process)))
+        list.push({ fact: "dialog", value: waiting.text ?? waiting.kind, source, rule: "R3", at });
+  }
   for (const { claim, why } of subject?.deadClaims ?? [])
     list.push({ fact: "announcement", value: `stale: ${why}`, source: claim.source, rule: "R1", at: claim.writtenAt });
   if (session.status.state === "stopped") list.push(absenceProof(table, session, at));

@@ -32,5 +32,14 @@ export async function readDistantStore(
 
 function unreadStore(adapter: Adapter, home: string, code: Problem["code"], message: string): Store {
   const listing = unread({ code, agent: adapter.agent, source: home, message });
-  return { agent: adapter.agent, home, names: [home], onRootDevice: false, listing, rows: [], claims: [] };
+  return {
+    agent: adapter.agent,
+    home,
+    names: [home],
+    onRootDevice: false,
+    listing,
+    rows: [],
+    claims: [],
+    successions: [],
+  };
 }

@@ -1,10 +1,10 @@
 // Asks the processes that serve many sessions which ones they are running. A silent host is an answer too: "unread".
 import type { Adapter, HostProtocol } from "../adapters/adapter.ts";
-import type { HostAnswer } from "../core/evidence.ts";
-import { type Problem, unread } from "../core/problem.ts";
+import type { HostAnswer, HostedSession } from "../core/evidence.ts";
+import { type Problem, type Reading, unread } from "../core/problem.ts";
 import type { ProcessIdentity } from "../core/process.ts";
 import { type Deadline, within } from "../lib/deadline.ts";
-import { askSocket } from "../sys/unix-socket.ts";
+import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles } from "./files.ts";
 
@@ -38,24 +38,24 @@ async function ask(
   identify: Identify,
   deadline: Deadline,
 ): Promise<HostAnswer | null> {
-  const known = identify(Number(socket.subject));
-  if (known === null) return null;
+  const pid = Number(socket.subject);
+  const known = Number.isNaN(pid) ? null : identify(pid);
+  if (known === null && !Number.isNaN(pid)) return null;
   const host = {
     agent: adapter.agent,
     home,
     address: socket.path,
-    process: known.identity,
-    startedAt: known.startedAt,
+    process: known?.identity ?? null,
+    startedAt: known?.startedAt ?? null,
   };
   const silent = (message: string): HostAnswer => {
     const problem: Problem = { code: "host-silent", agent: adapter.agent, source: socket.path, message };
     return { ...host, answer: unread(problem) };
   };
-  const { answer, hangUp } = askSocket(socket.path, protocol.question);
+  const { answer, hangUp } = converse(socket.path, protocol);
   try {
-    const text = await within(deadline, answer);
-    if (text === null) return silent("the host does not answer in time");
-    const parsed = protocol.parseAnswer(text);
+    const parsed = await within(deadline, answer);
+    if (parsed === null) return silent("the host does not answer in time");
     return parsed.ok ? { ...host, answer: parsed } : silent(parsed.problem.message);
   } catch (error) {
     // A listening socket closes with its process: nobody there means that the host is gone and its pid is another's.
@@ -64,4 +64,21 @@ async function ask(
   } finally {
     hangUp();
   }
+}
+
+/** Speaks the protocol until it has its answer. */
+function converse(path: string, protocol: HostProtocol): { answer: Promise<Reading<HostedSession[]>>; hangUp(): void } {
+  const line = protocol.transport === "websocket" ? openWebSocket(path) : openPlainSocket(path);
+  const talk = async (): Promise<Reading<HostedSession[]>> => {
+    const heard: string[] = [];
+    for (const text of protocol.opening) await line.send(text);
+    for (;;) {
+      const text = await line.hear();
+      heard.push(text);
+      const step = protocol.next(heard);
+      if ("answer" in step) return step.answer;
+      for (const more of step.send) await line.send(more);
+    }
+  };
+  return { answer: talk(), hangUp: () => line.close() };
 }

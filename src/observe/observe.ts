@@ -2,11 +2,12 @@
 // The order is rule 11: a process that ends between the readings has written its last word before we look for it.
 import type { Adapter } from "../adapters/adapter.ts";
 import { deriveSessions } from "../core/derive.ts";
-import type { Evidence, HostAnswer, Store } from "../core/evidence.ts";
+import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.ts";
 import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessTable } from "../core/process.ts";
 import type { Session, SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
+import { readDialog } from "./dialogs.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { findFiles } from "./files.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
@@ -53,7 +54,7 @@ export async function observe(look: Look): Promise<Evidence> {
   } while (homes.hasUnread());
   for (const store of stores) store.names = homes.namesOf(store);
 
-  const evidence: Evidence = { at: now(), processes, stores, hosts, problems };
+  const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], problems };
   lookAgain(evidence, look.adapters);
   return evidence;
 }
@@ -140,6 +141,7 @@ function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): 
 function lookAgain(evidence: Evidence, adapters: readonly Adapter[]): void {
   const { sessions } = deriveSessions(evidence, adapters);
   const mounts = mountTable();
+  evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
     if (adapter === undefined || mayHang(store.home, mounts)) continue;
@@ -149,6 +151,25 @@ function lookAgain(evidence: Evidence, adapters: readonly Adapter[]): void {
     const doubtful = here.filter((session) => needsSecondLook(session, evidence.at));
     readRecordsAgain(adapter, store, new Set(doubtful.map((session) => session.id)));
   }
+}
+
+/** Interfaces that own no session may be showing a dialog instead. */
+function dialogsOfSilent(
+  evidence: Evidence,
+  sessions: readonly Session[],
+  adapters: readonly Adapter[],
+): StartDialog[] {
+  if (!evidence.processes.ok) return [];
+  const named = new Set(sessions.filter(({ id }) => id !== null).flatMap((session) => session.processes));
+  const silent = evidence.processes.value.rows.filter((row) => row.tty !== null && isLive(row) && !named.has(row));
+  return adapters.flatMap((adapter) =>
+    silent.flatMap((row) => {
+      const { detail } = row;
+      if (detail === null || detail.env === null || adapter.role(row.name, detail) !== "agent") return [];
+      const home = adapter.home(detail.env);
+      return (home === null ? null : readDialog(adapter, home, row)) ?? [];
+    }),
+  );
 }
 
 const recentMs = 2_000;

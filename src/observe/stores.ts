@@ -1,5 +1,6 @@
 // Reads an agent's own records in one home. One bad file costs one row; a slow store costs its own rows.
 import { readSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { Adapter, Line, RecordFile } from "../adapters/adapter.ts";
 import { anyPid, type NativeRecord, type PidClaim, type Store } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
@@ -24,6 +25,7 @@ export function readStore(adapter: Adapter, home: string, deadline: Deadline): S
     listing: read(0),
     rows: [],
     claims: readClaims(adapter, home),
+    successions: readSuccessions(adapter, home),
   };
   const found = adapter.records.map((set) => findFiles(home, set));
   const files = found.flatMap(({ files }) => files);
@@ -125,6 +127,25 @@ export function readClaims(adapter: Adapter, home: string): Store["claims"] {
       reading: unread({ ...storeProblem(adapter, path, message), code: "claim-unreadable" }),
     });
   return claims;
+}
+
+const successionBytes = 256 * 1024;
+
+/** A history that cannot be read costs a "continued by", never a status. */
+function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
+  if (adapter.successions === null) return [];
+  const { file, parse } = adapter.successions;
+  try {
+    return withFile(join(home, file), ({ fd, size }) =>
+      [...parsed(linesBackward(fd, size, successionBytes))].flatMap((line) => {
+        const succession = line.ok ? parse(line.value) : null;
+        return succession === null ? [] : [succession];
+      }),
+    );
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return [];
+  }
 }
 
 /** Rewritten in place by some agents: a torn file is read once more before it counts as broken. */

@@ -1,28 +1,74 @@
-// One question to a unix socket: connect, send, read until the other side closes.
+// Conversations over a unix socket: plain (one answer, then the other side hangs up) and WebSocket (text messages).
 
-/** Rejects if nobody listens; never settles by itself if the other side stays silent (give it a deadline). */
-export function askSocket(path: string, question: string): { answer: Promise<string>; hangUp(): void } {
-  let hangUp = (): void => {};
-  const answer = new Promise<string>((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    const socket = Bun.connect({
-      unix: path,
-      socket: {
-        open: (connection) => {
-          hangUp = () => connection.terminate();
-          if (question !== "") connection.write(question);
-        },
-        data: (_connection, chunk) => {
-          chunks.push(Uint8Array.from(chunk));
-        },
-        close: () => resolve(Buffer.concat(chunks).toString("utf8")),
-        error: (_connection, error) => reject(error),
-        connectError: (_connection, error) => reject(error),
+/** Rejects if nobody listens or the line breaks; never settles by itself if the other side stays silent (give it a deadline). */
+export interface Conversation {
+  send(text: string): Promise<void>;
+  hear(): Promise<string>;
+  close(): void;
+}
+
+/** `hear` gives everything that was said until the other side hung up. */
+export function openPlainSocket(path: string): Conversation {
+  const chunks: Uint8Array[] = [];
+  const ended = Promise.withResolvers<string>();
+  const socket = Bun.connect({
+    unix: path,
+    socket: {
+      data: (_connection, chunk) => {
+        chunks.push(Uint8Array.from(chunk));
       },
-    });
-    socket.catch(reject);
+      close: () => ended.resolve(Buffer.concat(chunks).toString("utf8")),
+      error: (_connection, error) => ended.reject(error),
+      connectError: (_connection, error) => ended.reject(error),
+    },
   });
-  return { answer, hangUp: () => hangUp() };
+  socket.catch(ended.reject);
+  ended.promise.catch(() => {});
+  return {
+    send: async (text) => {
+      (await socket).write(text);
+    },
+    hear: () => ended.promise,
+    close: () => void socket.then((connection) => connection.terminate()).catch(() => {}),
+  };
+}
+
+/** `hear` gives one text message. */
+export function openWebSocket(path: string): Conversation {
+  const heard: string[] = [];
+  const opened = Promise.withResolvers<void>();
+  let waiting: PromiseWithResolvers<string> | null = null;
+  let broken: Error | null = null;
+  const socket = new WebSocket(`ws+unix://${path}:/`);
+  const fail = (message: string): void => {
+    broken ??= new Error(message);
+    opened.reject(broken);
+    waiting?.reject(broken);
+  };
+  opened.promise.catch(() => {});
+  socket.onopen = () => opened.resolve();
+  socket.onerror = () => fail("the connection failed");
+  socket.onclose = () => fail("the host hung up");
+  socket.onmessage = ({ data }) => {
+    const text = String(data);
+    if (waiting === null) heard.push(text);
+    else waiting.resolve(text);
+    waiting = null;
+  };
+  return {
+    send: async (text) => {
+      await opened.promise;
+      socket.send(text);
+    },
+    hear: async () => {
+      const [next] = heard.splice(0, 1);
+      if (next !== undefined) return next;
+      if (broken !== null) throw broken;
+      waiting = Promise.withResolvers<string>();
+      return await waiting.promise;
+    },
+    close: () => socket.close(),
+  };
 }
 
 /** Answers whatever is asked with the same kind of text, and hangs up. */

@@ -87,7 +87,7 @@ export function tableAt(
 const at = Date.parse("2027-01-01T00:00:00Z");
 
 export const derive = (adapter: Adapter, store: Store, table: ProcessTable): SessionList =>
-  deriveSessions({ at, processes: read(table), stores: [store], hosts: [], problems: [] }, [adapter]);
+  deriveSessions({ at, processes: read(table), stores: [store], hosts: [], dialogs: [], problems: [] }, [adapter]);
 
 export function sessionNamed(list: SessionList, id: string): Session {
   const found = list.sessions.find((session) => session.id === id);

@@ -119,6 +119,9 @@ const recordFaults = (record: NativeRecord): string[] =>
       }),
       skippedLines: number,
       torn: flag,
+      pending: orNull(fields(waiting)),
+      subagentOf: orNull(text),
+      unknownLines: number,
     },
   );
 
@@ -137,5 +140,6 @@ const claimFaults = (claim: PidClaim): string[] =>
       says: orNull(fields({ activity, reason: orNull(text), since: orNull(number) })),
       waiting: orNull(fields(waiting)),
       background,
+      note: orNull(text),
     },
   );

@@ -125,6 +125,9 @@ export const record = (id: string, change: Partial<NativeRecord> = {}): NativeRe
   },
   skippedLines: 0,
   torn: false,
+  pending: null,
+  subagentOf: null,
+  unknownLines: 0,
   ...change,
 });
 
@@ -141,6 +144,7 @@ export const claim = (pid: number, session: string, change: Partial<PidClaim> = 
   says: null,
   waiting: null,
   background: null,
+  note: null,
   ...change,
 });
 
@@ -172,6 +176,7 @@ export function store(
     listing: read(rows.length),
     rows: rows.map((row) => ("reading" in row ? row : { id: row.id, reading: read(row), writtenAt: row.writtenAt })),
     claims: claims.map((word) => ("reading" in word ? word : { pid: word.pid, reading: read(word) })),
+    successions: [],
     ...change,
   };
 }
@@ -223,6 +228,7 @@ export function evidence(world: World): Evidence {
     processes: table,
     stores: world.stores ?? [],
     hosts: world.hosts ?? [],
+    dialogs: [],
     problems: world.problems ?? [],
   };
 }

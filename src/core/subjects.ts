@@ -1,0 +1,102 @@
+// Everything known about each session id of each home, gathered before any of it is judged.
+import type { Evidence, NativeRecord, Store } from "./evidence.ts";
+import { type DeadClaim, type Doubt, type FoundOwner, type Matches, sessionKey } from "./found.ts";
+import type { Reading } from "./problem.ts";
+import { type Link, linkStrengths } from "./session.ts";
+
+export interface Subject {
+  agent: string;
+  home: string;
+  id: string;
+  store: Store | null;
+  /** null: no record. A live process may announce a session before it writes one. */
+  reading: Reading<NativeRecord> | null;
+  /** More records under the same id (Claude keeps one per directory). */
+  otherRecords: NativeRecord[];
+  owners: FoundOwner[];
+  doubts: Doubt[];
+  deadClaims: DeadClaim[];
+  /** Its process, or the agent's own history, went on to this session. */
+  continuedBy: string | null;
+}
+
+export function subjects(evidence: Evidence, matches: Matches): Subject[] {
+  const found = new Map<string, Subject>();
+  const subject = (agent: string, home: string, id: string, store: Store | null): Subject => {
+    const key = sessionKey(agent, home, id);
+    const known = found.get(key);
+    if (known !== undefined) return known;
+    const owners = [...(matches.owners.get(key) ?? [])].sort(byOwnerOrder);
+    const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])].sort(byDoubtOrder);
+    const deadClaims = [...(matches.deadClaims.get(key) ?? [])].sort((a, b) =>
+      compareText(a.claim.source, b.claim.source),
+    );
+    const continuedBy = matches.continuedBy.get(key) ?? successorOf(id, store);
+    const made: Subject = {
+      ...{ agent, home, id, store, owners, doubts, deadClaims, continuedBy },
+      reading: null,
+      otherRecords: [],
+    };
+    found.set(key, made);
+    return made;
+  };
+  for (const store of evidence.stores)
+    for (const { id, reading } of store.rows) addReading(subject(store.agent, store.home, id, store), reading);
+  for (const key of [...matches.owners.keys(), ...matches.doubts.keys()]) {
+    const [agent = "", home = "", id = ""] = key.split("\0");
+    const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
+    subject(agent, home, id, store);
+  }
+  for (const { otherRecords } of found.values()) otherRecords.sort(byNewestMessage);
+  return [...found.values()];
+}
+
+/** The new session of a `/clear` begins within this time of it. */
+const successionMs = 1_000;
+
+/** The one record of the same directory that began when this session was left. */
+function successorOf(id: string, store: Store | null): string | null {
+  for (const { from, at, cwd } of store?.successions ?? []) {
+    if (from !== id) continue;
+    const begun = (store?.rows ?? []).flatMap(({ reading }) => {
+      const record = reading.ok ? reading.value : null;
+      if (record === null || record.id === id || record.createdAt === null || record.cwd !== cwd) return [];
+      return record.createdAt >= at && record.createdAt <= at + successionMs ? [record.id] : [];
+    });
+    if (begun.length === 1) return begun[0] ?? null;
+  }
+  return null;
+}
+
+const byDoubtOrder = (a: Doubt, b: Doubt): number => compareText(a.why, b.why) || compareText(a.source, b.source);
+
+/** Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. */
+function addReading(subject: Subject, reading: Reading<NativeRecord>): void {
+  const before = subject.reading;
+  if (before === null) {
+    subject.reading = reading;
+    return;
+  }
+  const [speaks, other] = [before, reading].sort(byWeight);
+  if (speaks === undefined || other === undefined) return;
+  subject.reading = speaks;
+  if (other.ok) subject.otherRecords.push(other.value);
+}
+
+function byWeight(a: Reading<NativeRecord>, b: Reading<NativeRecord>): number {
+  if (a.ok && b.ok) return byNewestMessage(a.value, b.value);
+  if (!a.ok && !b.ok) return compareText(a.problem.source, b.problem.source);
+  return a.ok ? 1 : -1;
+}
+
+const byNewestMessage = (a: NativeRecord, b: NativeRecord): number =>
+  (b.lastMessageAt ?? 0) - (a.lastMessageAt ?? 0) || compareText(a.source, b.source);
+
+const strength = (link: Link | null): number => (link === null ? linkStrengths.length : linkStrengths.indexOf(link));
+
+const byOwnerOrder = (a: FoundOwner, b: FoundOwner): number =>
+  strength(a.kind === "process" ? a.link : null) - strength(b.kind === "process" ? b.link : null) ||
+  (a.row?.identity.pid ?? 0) - (b.row?.identity.pid ?? 0) ||
+  compareText(a.kind === "host" ? a.address : a.source, b.kind === "host" ? b.address : b.source);
+
+export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
