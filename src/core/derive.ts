@@ -1,15 +1,7 @@
 // The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
 
 import { isOlderThanProcess } from "./claims.ts";
-import {
-  type Activity,
-  anyPid,
-  type Evidence,
-  type NativeRecord,
-  type Store,
-  type Turn,
-  type Waiting,
-} from "./evidence.ts";
+import { type Activity, anyPid, type Evidence, type NativeRecord, type Turn, type Waiting } from "./evidence.ts";
 import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import type { Problem, Reading } from "./problem.ts";

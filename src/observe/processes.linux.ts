@@ -75,7 +75,7 @@ function readRow(
   proc: ProcFs,
 ): ProcessRow | Problem | "gone" | "foreign" {
   const path = `/proc/${pid}/stat`;
-  for (;;) {
+  for (let attempt = 1; ; attempt += 1) {
     const stat = readStat(path, proc);
     if (stat === "gone" || stat === "foreign" || "code" in stat) return stat;
     // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
@@ -88,12 +88,20 @@ function readRow(
       if (again === "gone") return "gone";
       if (again === "foreign" || "code" in again) return again;
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
+      // In the middle of exec the new name is there before arguments and environment are.
+      if (isHalfMade(detail) && attempt < execAttempts) continue;
     }
+    if (detail?.env != null) delete detail.env[emptyEnvironment];
     const startedAt = bootedAt + (Number(stat.start) / ticksPerSecond) * 1000;
     const { parent, session, state, name, tty } = stat;
     return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
   }
 }
+
+const execAttempts = 20;
+
+const isHalfMade = ({ argv, env }: ProcessDetail): boolean =>
+  (argv !== null && argv.join("") === "") || (env !== null && env[emptyEnvironment] === "");
 
 function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreign" {
   try {
@@ -210,7 +218,11 @@ const splitNul = (bytes: Buffer): string[] => {
   return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 };
 
+/** Marks an environment without a single entry; no variable can be called so. */
+const emptyEnvironment = "";
+
 function pickEnvironment(bytes: Buffer, keys: ReadonlySet<string>): Record<string, string> {
+  if (bytes.length === 0) return { [emptyEnvironment]: "" };
   const picked: Record<string, string> = {};
   for (let from = 0; from < bytes.length; ) {
     const next = bytes.indexOf(0, from);
