@@ -20,6 +20,12 @@ export const textsIn = (fields: Fields, key: string): string[] => {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 };
 
+/** The objects in a list; whatever else is in it is passed over. */
+export const listIn = (fields: Fields, key: string): Fields[] => {
+  const value = fields[key];
+  return Array.isArray(value) ? value.map(fieldsOf).filter((item) => item !== null) : [];
+};
+
 /** An ISO time as milliseconds; null for anything that is no time. */
 export const timeIn = (fields: Fields, key: string): number | null => {
   const text = textIn(fields, key);

@@ -1,8 +1,9 @@
 // The only list of agents.
 import type { Adapter } from "./adapter.ts";
+import { claudeCode } from "./claude-code.ts";
 import { demo } from "./demo.ts";
 
-export const adapters: readonly Adapter[] = [demo];
+export const adapters: readonly Adapter[] = [claudeCode, demo];
 
 export const adapterNamed = (name: string): Adapter | null =>
   adapters.find((adapter) => adapter.agent === name || adapter.aliases.includes(name)) ?? null;

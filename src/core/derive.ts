@@ -1,7 +1,15 @@
 // The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
 
 import { isOlderThanProcess } from "./claims.ts";
-import { type Activity, anyPid, type Evidence, type NativeRecord, type Turn, type Waiting } from "./evidence.ts";
+import {
+  type Activity,
+  anyPid,
+  type Background,
+  type Evidence,
+  type NativeRecord,
+  type Turn,
+  type Waiting,
+} from "./evidence.ts";
 import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import type { Problem, Reading } from "./problem.ts";
@@ -48,7 +56,7 @@ const emptyTable: ProcessTable = {
 function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null): Session {
   const record = subject.reading?.ok ? subject.reading.value : null;
   const running = subject.owners.length > 0;
-  const doing = running ? activityOf(subject, record) : null;
+  const doing = running ? activityOf(subject, record, evidence) : null;
   const doubts = running ? [] : whyNotProven(subject, evidence, table);
   const status: Status =
     doing !== null
@@ -71,7 +79,7 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null)
           : stoppedReason(record),
     since: doing === null ? (status.state === "stopped" ? endOf(record) : null) : doing.since,
     waiting: doing?.activity === "waiting" ? doing.waiting : null,
-    background: running ? (claim?.background ?? record?.background ?? null) : null,
+    background: running ? moreOf(claim?.background ?? null, record?.background ?? null) : null,
     cwd: record?.cwd ?? claim?.cwd ?? processes[0]?.detail?.cwd ?? null,
     startedAt: record?.createdAt ?? processes[0]?.startedAt ?? null,
     updatedAt: record?.lastMessageAt ?? record?.writtenAt ?? claim?.writtenAt ?? null,
@@ -88,6 +96,12 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null)
   return { ...session, evidence: list, wouldChange };
 }
 
+/** Process and record each see a part of what runs beside the turn. */
+function moreOf(a: Background | null, b: Background | null): Background | null {
+  if (a === null || b === null) return a ?? b;
+  return { shells: Math.max(a.shells, b.shells), subagents: Math.max(a.subagents, b.subagents) };
+}
+
 interface Doing {
   activity: Activity;
   reason: string | null;
@@ -96,10 +110,24 @@ interface Doing {
 }
 
 /** Rule 3: the process's or the host's own word first, then the record; what neither says is unclear. */
-function activityOf(subject: Subject, record: NativeRecord | null): Doing {
-  const said = wordOfOwner(subject.owners, record) ?? wordOfRecord(record, subject.reading);
+function activityOf(subject: Subject, record: NativeRecord | null, evidence: Evidence): Doing {
+  const said =
+    wordOfDialog(subject.owners, evidence) ??
+    wordOfOwner(subject.owners, record) ??
+    wordOfRecord(record, subject.reading);
   const rows = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
   return rows.length > 0 && rows.every(isSuspended) ? { ...said, reason: "suspended" } : said;
+}
+
+/** A process that was only given its session, and shows a dialog before it takes it up. */
+function wordOfDialog(owners: readonly FoundOwner[], { dialogs }: Evidence): Doing | null {
+  for (const owner of owners) {
+    if (owner.kind !== "process" || owner.link === "announced") continue;
+    const dialog = dialogs.find(({ process }) => sameProcess(process, owner.row.identity));
+    if (dialog !== undefined)
+      return { activity: "waiting", reason: dialog.waiting.kind, since: null, waiting: dialog.waiting };
+  }
+  return null;
 }
 
 /** Of several owners the one that asks for most attention speaks. */
@@ -122,6 +150,7 @@ function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null)
 /** The owner says that it waits; for what, it says itself, or its pending tool call does. */
 function question(activity: Activity, said: Waiting | null, record: NativeRecord | null): Waiting | null {
   if (activity !== "waiting") return null;
+  if (said !== null && said.text === null) return record?.pending ?? record?.waiting ?? said;
   return said ?? record?.pending ?? record?.waiting ?? { kind: "other", text: null, tool: null, options: [] };
 }
 

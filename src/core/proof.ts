@@ -16,12 +16,10 @@ export function proofs(
   const at = evidence.at;
   const list: Proof[] = [];
   for (const owner of subject?.owners ?? []) list.push(...ownerProofs(owner, at));
-  if (subject === null) {
-    for (const row of session.processes) list.push(processProof(row, at));
-    for (const { process, waiting, source } of evidence.dialogs)
-      if (session.processes.some((row) => sameProcess(row.identity, process)))
-        list.push({ fact: "dialog", value: waiting.text ?? waiting.kind, source, rule: "R3", at });
-  }
+  if (subject === null) for (const row of session.processes) list.push(processProof(row, at));
+  for (const { process, waiting, source } of session.waiting === null ? [] : evidence.dialogs)
+    if (session.processes.some((row) => sameProcess(row.identity, process)))
+      list.push({ fact: "dialog", value: waiting.text ?? waiting.kind, source, rule: "R3", at });
   for (const { claim, why } of subject?.deadClaims ?? [])
     list.push({ fact: "announcement", value: `stale: ${why}`, source: claim.source, rule: "R1", at: claim.writtenAt });
   if (session.status.state === "stopped") list.push(absenceProof(table, session, at));

@@ -153,6 +153,9 @@ function lookAgain(evidence: Evidence, adapters: readonly Adapter[]): void {
   }
 }
 
+const hasSpoken = ({ status }: Session): boolean =>
+  status.state === "running" && status.owner.kind === "process" && status.owner.link === "announced";
+
 /** Interfaces that own no session may be showing a dialog instead. */
 function dialogsOfSilent(
   evidence: Evidence,
@@ -160,7 +163,7 @@ function dialogsOfSilent(
   adapters: readonly Adapter[],
 ): StartDialog[] {
   if (!evidence.processes.ok) return [];
-  const named = new Set(sessions.filter(({ id }) => id !== null).flatMap((session) => session.processes));
+  const named = new Set(sessions.filter(hasSpoken).flatMap((session) => session.processes));
   const silent = evidence.processes.value.rows.filter((row) => row.tty !== null && isLive(row) && !named.has(row));
   return adapters.flatMap((adapter) =>
     silent.flatMap((row) => {

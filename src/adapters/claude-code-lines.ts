@@ -1,0 +1,107 @@
+// One line of a Claude Code transcript as messages, tokens, cost and refusals.
+import type { LineFacts, Message } from "./adapter.ts";
+import { type Fields, fieldsOf, listIn, numberIn, textIn, timeIn } from "./fields.ts";
+
+/** Lines about the session or the request, without a message. */
+const silentTypes =
+  "queue-operation attachment system file-history-snapshot mode permission-mode last-prompt ai-title agent-name summary custom-title api-request api-request-shape api-request-blob atis-latch tools-used cost-state tag progress".split(
+    " ",
+  );
+
+export function parseClaudeLine(value: unknown): LineFacts | null {
+  const line = fieldsOf(value);
+  const type = line === null ? null : textIn(line, "type");
+  if (line === null || type === null) return null;
+  const facts: LineFacts = { messages: [], usage: null, costUsd: null, denied: 0 };
+  if (type === "cost-state") return { ...facts, costUsd: numberIn(line, "totalCostUSD") };
+  if (silentTypes.includes(type)) return facts;
+  if (type !== "user" && type !== "assistant") return null;
+  // A subagent's lines are not this conversation.
+  if (line["isSidechain"] === true) return facts;
+  const message = fieldsOf(line["message"]) ?? {};
+  const at = timeIn(line, "timestamp");
+  if (type === "assistant") return { ...facts, messages: spoken(message, at), usage: usageOf(message) };
+  return {
+    ...facts,
+    messages: line["isMeta"] === true ? [] : heard(message, at),
+    denied: isDenied(line, message) ? 1 : 0,
+  };
+}
+
+const blocksOf = (message: Fields): Fields[] => {
+  const { content } = message;
+  return typeof content === "string" ? [{ type: "text", text: content }] : listIn(message, "content");
+};
+
+function spoken(message: Fields, at: number | null): Message[] {
+  return blocksOf(message).flatMap((block): Message[] => {
+    if (block["type"] === "text") return [{ at, role: "agent", text: textIn(block, "text") ?? "", tool: null }];
+    if (block["type"] !== "tool_use") return [];
+    return [{ at, role: "tool", text: callText(block), tool: textIn(block, "name") }];
+  });
+}
+
+function heard(message: Fields, at: number | null): Message[] {
+  return blocksOf(message).flatMap((block): Message[] => {
+    if (block["type"] === "tool_result") return [{ at, role: "result", text: resultText(block), tool: null }];
+    const text = block["type"] === "text" ? (textIn(block, "text") ?? "") : "";
+    if (text === "" || isMachinery(text)) return [];
+    return [{ at, role: isInterruption(text) ? "note" : "user", text, tool: null }];
+  });
+}
+
+/** What the interface writes on a person's behalf. */
+export const isMachinery = (text: string): boolean => /^\s*<(command-|local-command-|task-notification)/.test(text);
+
+export const isInterruption = (text: string): boolean => text.startsWith("[Request interrupted");
+
+/** The one field of a tool call that says what it is about. */
+export function callText(block: Fields): string {
+  const input = fieldsOf(block["input"]) ?? {};
+  const [question] = questionsOf(input);
+  const known = ["command", "file_path", "pattern", "url", "query", "plan", "description", "prompt"];
+  const field = known.find((key) => textIn(input, key) !== null);
+  return question?.text ?? (field === undefined ? JSON.stringify(input) : (textIn(input, field) ?? ""));
+}
+
+export const questionsOf = (input: Fields): { text: string; options: string[] }[] =>
+  listIn(input, "questions").flatMap((question) => {
+    const text = textIn(question, "question");
+    if (text === null) return [];
+    return [{ text, options: listIn(question, "options").flatMap((option) => textIn(option, "label") ?? []) }];
+  });
+
+function resultText(block: Fields): string {
+  const { content } = block;
+  if (typeof content === "string") return content;
+  return listIn(block, "content")
+    .flatMap((part) => textIn(part, "text") ?? [])
+    .join("\n");
+}
+
+/** A message of several blocks is several lines with one id and one usage. What the agent made up itself costs nothing. */
+function usageOf(message: Fields): LineFacts["usage"] {
+  const usage = fieldsOf(message["usage"]);
+  const key = textIn(message, "id");
+  const model = textIn(message, "model");
+  if (usage === null || key === null || model === "<synthetic>") return null;
+  const count = (name: string): number => numberIn(usage, name) ?? 0;
+  const tokens = {
+    input: count("input_tokens"),
+    output: count("output_tokens"),
+    cacheRead: count("cache_read_input_tokens"),
+    cacheWrite: count("cache_creation_input_tokens"),
+  };
+  return { key, tokens, model };
+}
+
+/** 2.1.325 marks a refusal; 2.1.197 only says it, in these words. Esc is an interruption, not a refusal. */
+function isDenied(line: Fields, message: Fields): boolean {
+  if (fieldsOf(line["permissionDecision"])?.["decision"] === "reject") return true;
+  if (line["toolDenialKind"] !== undefined) return false;
+  return blocksOf(message).some(
+    (block) =>
+      block["is_error"] === true &&
+      /^(This command requires approval|Claude requested permissions? to )/.test(resultText(block)),
+  );
+}

@@ -1,0 +1,209 @@
+// How far the last turn of a Claude Code transcript got. File order is not time order (2.1.197's interface writes an answer in
+// front of its prompt now and then), so the lines are followed from the one that is nobody's parent.
+import type { Background, Turn, Waiting } from "../core/evidence.ts";
+import type { RecordFile } from "./adapter.ts";
+import { callText, isInterruption, isMachinery, parseClaudeLine, questionsOf } from "./claude-code-lines.ts";
+import { type Fields, fieldsOf, listIn, textIn, timeIn } from "./fields.ts";
+
+export interface ClaudeTail {
+  lines: number;
+  empty: boolean;
+  skipped: number;
+  unknown: number;
+  /** Read to the start of the file. */
+  whole: boolean;
+  turn: Turn;
+  pending: Waiting | null;
+  background: Background;
+  model: string | null;
+  title: string | null;
+  permission: string | null;
+  branch: string | null;
+  version: string | null;
+  cwd: string | null;
+  lastAt: number | null;
+}
+
+/** After the newest prompt in the file, so many more lines: its answer may stand in front of it. */
+const extraLines = 40;
+
+export function readClaudeTail(file: RecordFile): ClaudeTail {
+  const tail: ClaudeTail = {
+    ...{ lines: 0, empty: true, skipped: 0, unknown: 0, whole: true },
+    ...{ turn: { state: "none" }, pending: null, background: { shells: 0, subagents: 0 } },
+    ...{ model: null, title: null, permission: null, branch: null, version: null, cwd: null, lastAt: null },
+  };
+  const collected: Fields[] = [];
+  let extra = -1;
+  let queued: number | null = null;
+  for (const line of file.backward()) {
+    tail.empty = false;
+    if (extra >= 0) extra += 1;
+    if (extra > extraLines && tail.model !== null) {
+      tail.whole = false;
+      break;
+    }
+    const fields = line.ok ? fieldsOf(line.value) : null;
+    const type = fields === null ? null : textIn(fields, "type");
+    if (fields === null || type === null) {
+      if (extra < 0) tail.skipped += 1;
+      continue;
+    }
+    tail.lines += 1;
+    if (parseClaudeLine(fields) === null) tail.unknown += 1;
+    if (type === "ai-title" || type === "custom-title" || type === "summary")
+      tail.title ??=
+        textIn(fields, "aiTitle") ??
+        textIn(fields, "customTitle") ??
+        textIn(fields, "title") ??
+        textIn(fields, "summary");
+    if (type === "queue-operation" && fields["operation"] === "enqueue") queued ??= timeIn(fields, "timestamp");
+    tail.permission ??= textIn(fields, "permissionMode");
+    if (textIn(fields, "uuid") === null || fields["isSidechain"] === true) continue;
+    collected.push(fields);
+    noteFacts(tail, fields, type);
+    if (extra < 0 && kindOf(fields) === "prompt") extra = 0;
+  }
+  const chain = chainOf(collected);
+  tail.turn = judge(chain, queued);
+  const calls = pendingCalls(collected);
+  const [call] = calls;
+  if (tail.turn.state === "open" && call !== undefined) {
+    tail.pending = pendingOf(call);
+    tail.turn = { ...tail.turn, doubt: "tool call pending" };
+  }
+  tail.background = backgroundOf(collected, calls);
+  return tail;
+}
+
+function noteFacts(tail: ClaudeTail, fields: Fields, type: string): void {
+  const model = type === "assistant" ? textIn(fieldsOf(fields["message"]) ?? {}, "model") : null;
+  if (model !== null && model !== "<synthetic>") tail.model ??= model;
+  tail.branch ??= textIn(fields, "gitBranch");
+  tail.version ??= textIn(fields, "version");
+  tail.cwd ??= textIn(fields, "cwd");
+  const at = timeIn(fields, "timestamp");
+  if (type !== "attachment" && at !== null) tail.lastAt = Math.max(tail.lastAt ?? at, at);
+}
+
+/** From the newest line that is nobody's parent back to the oldest that was read. */
+function chainOf(newestFirst: readonly Fields[]): Fields[] {
+  const byId = new Map(newestFirst.map((line) => [textIn(line, "uuid"), line]));
+  const parents = new Set(newestFirst.map((line) => textIn(line, "parentUuid")));
+  const leaves = newestFirst.filter((line) => !parents.has(textIn(line, "uuid")));
+  const [leaf] = leaves.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0));
+  const chain: Fields[] = [];
+  for (let line = leaf; line !== undefined && !chain.includes(line); line = byId.get(textIn(line, "parentUuid")))
+    chain.push(line);
+  return chain;
+}
+
+type Kind =
+  | "prompt"
+  | "notice"
+  | "interrupted"
+  | "result"
+  | "answer"
+  | "call"
+  | "partial"
+  | "failed"
+  | "closed"
+  | "other";
+
+function kindOf(line: Fields): Kind {
+  const type = textIn(line, "type");
+  if (type === "system") return line["subtype"] === "turn_duration" ? "closed" : "other";
+  const message = fieldsOf(line["message"]) ?? {};
+  const blocks = listIn(message, "content");
+  if (type === "assistant") return kindOfAnswer(line, message, blocks);
+  if (type !== "user" || line["isMeta"] === true) return "other";
+  if (blocks.some((block) => block["type"] === "tool_result")) return "result";
+  const text = typeof message["content"] === "string" ? message["content"] : (textIn(blocks[0] ?? {}, "text") ?? "");
+  if (isInterruption(text)) return "interrupted";
+  if (text.trimStart().startsWith("<task-notification")) return "notice";
+  return isMachinery(text) ? "other" : "prompt";
+}
+
+function kindOfAnswer(line: Fields, message: Fields, blocks: readonly Fields[]): Kind {
+  if (line["isApiErrorMessage"] === true) return "failed";
+  if (blocks.some((block) => block["type"] === "tool_use")) return "call";
+  // Inserted by a resume after an unfinished turn; what a person cut short ends with the interruption.
+  if (message["model"] === "<synthetic>") return "other";
+  const reason = textIn(message, "stop_reason");
+  return reason === null || reason === "tool_use" ? "partial" : "answer";
+}
+
+/** The newest line of the chain that says anything decides. */
+function judge(chain: readonly Fields[], queued: number | null): Turn {
+  let closedAt: number | null = null;
+  let isClosed = false;
+  for (const line of chain) {
+    const at = timeIn(line, "timestamp");
+    const kind = kindOf(line);
+    if (kind === "closed" && !isClosed) {
+      isClosed = true;
+      closedAt = at;
+    }
+    if (kind === "other" || kind === "closed") continue;
+    const closed = (outcome: "completed" | "failed" | "interrupted" | null): Turn => ({
+      state: "closed",
+      at: closedAt ?? at,
+      outcome,
+    });
+    if (kind === "answer") return closed("completed");
+    if (kind === "failed") return closed("failed");
+    if (kind === "interrupted") return closed("interrupted");
+    return isClosed ? closed(null) : { state: "open", since: startOf(chain) ?? at, doubt: null };
+  }
+  return queued === null ? { state: "none" } : { state: "open", since: queued, doubt: null };
+}
+
+const startOf = (chain: readonly Fields[]): number | null => {
+  const prompt = chain.find((line) => ["prompt", "notice"].includes(kindOf(line)));
+  return prompt === undefined ? null : timeIn(prompt, "timestamp");
+};
+
+/** Calls without a result, newest first. */
+function pendingCalls(newestFirst: readonly Fields[]): Fields[] {
+  const answered = new Set<string | null>();
+  const calls: Fields[] = [];
+  for (const line of newestFirst) {
+    for (const block of listIn(fieldsOf(line["message"]) ?? {}, "content")) {
+      if (block["type"] === "tool_result") answered.add(textIn(block, "tool_use_id"));
+      if (block["type"] === "tool_use") calls.push(block);
+    }
+    // Calls of an earlier turn that were never answered stay so for ever: they are not pending.
+    if (kindOf(line) === "prompt" && calls.length > 0) break;
+  }
+  return calls.filter((call) => !answered.has(textIn(call, "id")));
+}
+
+function pendingOf(call: Fields): Waiting {
+  const tool = textIn(call, "name");
+  const input = fieldsOf(call["input"]) ?? {};
+  const [question] = questionsOf(input);
+  if (tool === "AskUserQuestion")
+    return { kind: "question", text: question?.text ?? null, tool, options: question?.options ?? [] };
+  if (tool === "ExitPlanMode") return { kind: "plan", text: textIn(input, "plan"), tool, options: [] };
+  return { kind: "permission", text: callText(call), tool, options: [] };
+}
+
+/** Started and not yet reported as ended. */
+function backgroundOf(collected: readonly Fields[], calls: readonly Fields[]): Background {
+  const shells = new Set<string>();
+  const subagents = new Set<string>();
+  const ended = new Set<string>();
+  for (const line of collected) {
+    const result = fieldsOf(line["toolUseResult"]) ?? {};
+    const shell = textIn(result, "backgroundTaskId");
+    const agent = result["isAsync"] === true ? textIn(result, "agentId") : null;
+    if (shell !== null) shells.add(shell);
+    if (agent !== null) subagents.add(agent);
+    const { content } = fieldsOf(line["message"]) ?? {};
+    for (const [, id] of typeof content === "string" ? content.matchAll(/<task-id>([^<]+)<\/task-id>/g) : [])
+      if (id !== undefined) ended.add(id.trim());
+  }
+  const running = (ids: ReadonlySet<string>): number => [...ids].filter((id) => !ended.has(id)).length;
+  const delegated = calls.filter((call) => ["Agent", "Task"].includes(textIn(call, "name") ?? "")).length;
+  return { shells: running(shells), subagents: running(subagents) + delegated };
+}
