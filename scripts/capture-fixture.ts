@@ -53,12 +53,16 @@ async function captureCase(agent: string, version: string, name: string, schedul
     agents: join(import.meta.dir, "..", "test", "agents", "node_modules"),
   };
   if (rawFolder !== undefined) cpSync(world.home, join(rawFolder, name), { recursive: true });
-  for (const path of recordPatterns(agent).flatMap((pattern) => filesBelow(home, pattern))) {
-    const text = await Bun.file(join(home, path)).text();
+  const keep = async (from: string, path: string): Promise<void> => {
     const to = join(target, "home", redactText(path, redaction));
     mkdirSync(dirname(to), { recursive: true });
-    writeFileSync(to, redactLines(text, redaction));
-  }
+    writeFileSync(to, redactLines(await Bun.file(from).text(), redaction));
+  };
+  for (const path of recordPatterns(agent).flatMap((pattern) => filesBelow(home, pattern)))
+    await keep(join(home, path), path);
+  // What the trust dialog depends on. Claude's file lies beside its home; inside of it, it is read as well.
+  if (scheduled.world?.trust === "ask" && agent === "codex") await keep(join(home, "config.toml"), "config.toml");
+  if (scheduled.world?.trust === "ask" && agent !== "codex") await keep(`${home}.json`, ".claude.json");
   mkdirSync(target, { recursive: true });
   writeFileSync(join(target, "case.json"), caseFile(agent, version, scheduled, capture, world, redaction));
 }
@@ -86,7 +90,10 @@ function caseFile(
   const processes = world
     .processes()
     .filter(({ name }) => /claude|codex|node|bwrap|tail/.test(name))
-    .map((seen) => ({ ...seen, lockedThreads: lockedThreads(seen.pid) }));
+    .map((seen) => ({
+      ...seen,
+      lockedFiles: lockedThreads(seen.pid).map((thread) => `thread-writer-locks/${thread}.lock`),
+    }));
   const content = {
     agent,
     version,

@@ -1,5 +1,6 @@
 // agentctl: argv → command. The only place that turns errors into text and exit codes, and the only process.exit.
 
+import { userInfo } from "node:os";
 import { version } from "../package.json";
 import { closest } from "./cli/arguments.ts";
 import { type Command, type Context, columns, runCommand } from "./cli/command.ts";
@@ -31,6 +32,21 @@ const commands: readonly Entry[] = [
     load: async () => (await import("./cli/why.ts")).why,
   },
   {
+    names: ["peek"],
+    summary: "the last messages of a session",
+    load: async () => (await import("./cli/peek.ts")).peek,
+  },
+  {
+    names: ["logs"],
+    summary: "its whole conversation; -f follows, --raw shows its record",
+    load: async () => (await import("./cli/logs.ts")).logs,
+  },
+  {
+    names: ["result"],
+    summary: "its final answer",
+    load: async () => (await import("./cli/result.ts")).result,
+  },
+  {
     names: ["adapters"],
     summary: "the agents that agentctl knows",
     load: async () => (await import("./cli/adapters.ts")).adapters,
@@ -57,7 +73,7 @@ Commands:
 ${columns(commands.map(({ names, summary }) => [names.join(", "), summary] as const))}
 
 Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
-4 ambiguous, 8 cannot tell. Environment: AGENTCTL_HOME, NO_COLOR.
+4 ambiguous, 6 not done yet, 8 cannot tell, 10 the agent failed, 11 it needs a person. Environment: AGENTCTL_HOME, NO_COLOR.
 `;
 
 async function main(args: readonly string[], context: Context): Promise<number> {
@@ -91,18 +107,27 @@ function unknownCommand(name: string): AgentctlError {
 
 function failure(error: unknown): number {
   if (error instanceof ReaderGone) return 0;
-  if (error instanceof AgentctlError) {
-    writeErr(`agentctl: ${plainText(error.message)}\n${error.hint === null ? "" : `  ${plainText(error.hint)}\n`}`);
-    return exitCodes[error.code];
+  const known = error instanceof AgentctlError;
+  const written = error instanceof Error && "syscall" in error && error.syscall === "write";
+  const text = known
+    ? `${plainText(error.message)}\n${error.hint === null ? "" : `  ${plainText(error.hint)}\n`}`
+    : written
+      ? `the answer could not be written: ${plainText(error.message)}\n`
+      : `this should not happen: ${plainText(error instanceof Error ? (error.stack ?? error.message) : String(error))}\n`;
+  try {
+    writeErr(`agentctl: ${text}`);
+  } catch (lost) {
+    // Nobody can be told; the exit code still can.
+    if (!(lost instanceof Error)) throw lost;
   }
-  writeErr(
-    `agentctl: this should not happen: ${plainText(error instanceof Error ? (error.stack ?? error.message) : String(error))}\n`,
-  );
-  return exitCodes.failed;
+  return known ? exitCodes[error.code] : exitCodes.failed;
 }
 
+/** cron and services leave HOME out; the user has one all the same. */
+const env = process.env["HOME"] ? process.env : { ...process.env, HOME: userInfo().homedir };
+
 const context: Context = {
-  env: process.env,
+  env,
   // Asked for only where needed: it costs a call.
   get cwd() {
     return process.cwd();

@@ -16,8 +16,9 @@ export interface RecordFile {
   writtenAt: number;
   /** Oldest first. */
   forward(): Iterable<Line>;
-  /** Newest first; stops at a limit far above what a turn takes. */
+  /** Newest first, at most so many bytes back: a limit far above what a turn takes. */
   backward(): Iterable<Line>;
+  tailBytes: number;
   /** Bytes stand after the last newline: a line is being written, or was cut. */
   torn: boolean;
   /** The file begins as JSON lines do. Without any complete line: a first line in the making rather than something else. */
@@ -88,14 +89,24 @@ export interface Adapter extends AgentRules {
   /** Lines of this file below the home tell of sessions left for a new one; null: nothing of that kind. */
   successions: { file: string; parse(value: unknown): Succession | null } | null;
   /** The trust dialog: its settings file (first that exists, by home) and whether this directory still has to be asked about. */
-  trust: { files(home: string): string[]; mustAsk(text: string, row: ProcessRow): boolean } | null;
+  trust: {
+    files(home: string): string[];
+    /** `repository`: the one that the process's directory is in. */
+    mustAsk(text: string, row: ProcessRow, repository: Repository | null): boolean;
+  } | null;
   /** How to ask a host; null: this agent has no hosts that answer. */
   host: HostProtocol | null;
 }
 
+export interface Repository {
+  root: string;
+  /** Of a worktree, the root of the repository that it belongs to; else the same. */
+  main: string;
+}
+
 /** A conversation with a host, as data: what to say first, and what to say after each answer until it is over. */
 export interface HostProtocol {
-  /** Sockets below the home. A `pid` group in the name is the host's; without one, `process` tells which it is. */
+  /** Sockets below the home. A `pid` group in the name is the host's; with an `id` group nobody knows whose it is. */
   sockets: FileSet;
   transport: "plain" | "websocket";
   /** What to send first. */

@@ -154,6 +154,8 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
 function turnOf(file: RecordFile, tail: ClaudeTail): Turn {
   if (file.torn && !tail.empty) return { state: "unclear", why: "the last line of its record is not complete" };
   if (tail.skipped > 0) return { state: "unclear", why: "broken lines after the last mark of a turn" };
+  if (tail.turn.state === "none" && file.size > file.tailBytes)
+    return { state: "unclear", why: "its last turn is longer than we read" };
   return tail.turn;
 }
 

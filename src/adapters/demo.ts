@@ -4,7 +4,18 @@ import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
 import type { Adapter, ClaimFile, Line, LineFacts, Message, RecordFile } from "./adapter.ts";
-import { baseName, type Fields, fieldsOf, flagValue, isUuid, numberIn, textIn, textsIn, timeIn } from "./fields.ts";
+import {
+  baseName,
+  type Fields,
+  fieldsOf,
+  flagValue,
+  isUuid,
+  numberIn,
+  textIn,
+  textsIn,
+  timeIn,
+  uuidIn,
+} from "./fields.ts";
 
 export const demo: Adapter = {
   agent: "demo",
@@ -80,7 +91,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     pending: null,
     subagentOf: null,
     background: tail.background,
-    parent: idIn(header, "parent"),
+    parent: uuidIn(header, "parent"),
     continuedBy: tail.continuedBy,
     facts: {
       model: textIn(header, "model"),
@@ -121,11 +132,6 @@ function readHead(lines: Iterable<Line>): Head {
   }
   return head;
 }
-
-const idIn = (fields: Fields, key: string): string | null => {
-  const id = textIn(fields, key);
-  return id !== null && isUuid(id) ? id : null;
-};
 
 interface Tail {
   /** Lines that were recognised. */
@@ -182,12 +188,13 @@ function readTail(file: RecordFile): Tail {
     if (type !== "title" && type !== "background") tail.lastAt ??= at;
     if (type === "question" && asked === null) tail.waiting = question(fields, at);
     if (type === "question" || type === "answer") asked ??= type === "question";
-    if (type === "continued") tail.continuedBy ??= idIn(fields, "by");
+    if (type === "continued") tail.continuedBy ??= uuidIn(fields, "by");
     if (type === "title") tail.title ??= textIn(fields, "text");
     if (type === "prompt") mark = { state: "open", since: at, doubt: null };
     if (type === "end") mark = { state: "closed", at, outcome: outcome(fields) };
   }
   if (mark !== null) tail.turn = mark;
+  else if (file.size > file.tailBytes) tail.turn = { state: "unclear", why: "its last turn is longer than we read" };
   if (file.torn && !tail.empty) tail.turn = { state: "unclear", why: "the last line of its record is not complete" };
   else if (tail.skipped > 0) tail.turn = { state: "unclear", why: "broken lines after the last mark of a turn" };
   if (tail.turn.state !== "open") tail.waiting = null;

@@ -5,6 +5,9 @@ export type Fields = Readonly<Record<string, unknown>>;
 export const fieldsOf = (value: unknown): Fields | null =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 
+/** An object inside of it; without fields where it is something else. */
+export const fieldsIn = (fields: Fields, key: string): Fields => fieldsOf(fields[key]) ?? {};
+
 export const textIn = (fields: Fields, key: string): string | null => {
   const value = fields[key];
   return typeof value === "string" ? value : null;
@@ -26,6 +29,16 @@ export const listIn = (fields: Fields, key: string): Fields[] => {
   return Array.isArray(value) ? value.map(fieldsOf).filter((item) => item !== null) : [];
 };
 
+/** A text that is itself JSON, parsed; null for anything else. */
+export const jsonIn = (fields: Fields, key: string): unknown => {
+  try {
+    return JSON.parse(textIn(fields, key) ?? "null");
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) return null;
+    throw error;
+  }
+};
+
 /** An ISO time as milliseconds; null for anything that is no time. */
 export const timeIn = (fields: Fields, key: string): number | null => {
   const text = textIn(fields, key);
@@ -36,6 +49,11 @@ export const timeIn = (fields: Fields, key: string): number | null => {
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export const isUuid = (text: string): boolean => uuid.test(text);
+
+export const uuidIn = (fields: Fields, key: string): string | null => {
+  const id = textIn(fields, key);
+  return id !== null && isUuid(id) ? id : null;
+};
 
 /** The value after a flag, as `--flag value` or `--flag=value`; only before `--`. */
 export function flagValue(argv: readonly string[], ...flags: string[]): string | null {

@@ -3,18 +3,22 @@ import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapters as known } from "../adapters/registry.ts";
-import { homesOf, readSettings } from "../observe/homes.ts";
+import { plainText } from "../lib/width.ts";
+import { homesOf, readSettings, realHome } from "../observe/homes.ts";
+import { mayHang, mountTable } from "../observe/mounts.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative } from "./render.ts";
+import { clean } from "./session-json.ts";
 
 export const adapters: Command = {
   usage: "agentctl adapters [--json]",
   summary: "Shows the agents that agentctl knows: is it here, where its data is, what cannot be known about it.",
+  words: "none",
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [["agentctl adapters", "all of them"]],
   async run(args, context) {
     const facts = known.map((adapter) => adapterFacts(adapter, context));
-    if (args.has("--json")) context.out(`${JSON.stringify(facts)}\n`);
+    if (args.has("--json")) context.out(`${JSON.stringify(clean(facts))}\n`);
     else context.out(facts.map((each) => adapterText(each, context)).join("\n"));
     return 0;
   },
@@ -22,7 +26,7 @@ export const adapters: Command = {
 
 export function adapterFacts(adapter: Adapter, { env }: Context) {
   const { settings } = readSettings(env);
-  const homes = [...new Set(homesOf(adapter, env, settings))].map((path) => ({ path, exists: existsSync(path) }));
+  const homes = [...new Set(homesOf(adapter, env, settings))].map((path) => ({ path, exists: isThere(path) }));
   return {
     agent: adapter.agent,
     title: adapter.title,
@@ -35,6 +39,10 @@ export function adapterFacts(adapter: Adapter, { env }: Context) {
   };
 }
 
+/** null: on a file system whose server may not answer; asking could hang. */
+const isThere = (path: string): boolean | null =>
+  mayHang(realHome(path, mountTable()), mountTable()) ? null : existsSync(path);
+
 /** The built-in agent is this program; others are looked up as a shell would. */
 function findBinary(adapter: Adapter, env: Context["env"]): string | null {
   const override = env[`AGENTCTL_${adapter.agent.toUpperCase().replaceAll("-", "_")}_BIN`];
@@ -45,7 +53,10 @@ function findBinary(adapter: Adapter, env: Context["env"]): string | null {
 }
 
 function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): string {
-  const homes = facts.homes.map(({ path, exists }) => `${homeRelative(path, context)}${exists ? "" : " (not there)"}`);
+  const homes = facts.homes.map(
+    ({ path, exists }) =>
+      `${homeRelative(path, context)}${exists === false ? " (not there)" : exists === null ? " (on a remote file system)" : ""}`,
+  );
   const lines = [
     `${facts.agent}: ${facts.title}`,
     `  command   ${facts.binary === null ? `not installed: ${facts.install}` : homeRelative(facts.binary, context)}`,
@@ -53,5 +64,5 @@ function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): 
     `  verified  ${facts.verified.join(", ")}`,
     ...facts.unknowable.map((sentence) => `  cannot be known: ${sentence}`),
   ];
-  return `${lines.join("\n")}\n`;
+  return `${lines.map((line) => plainText(line).replaceAll("\n", " ")).join("\n")}\n`;
 }

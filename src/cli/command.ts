@@ -1,11 +1,12 @@
 // What every command is: a summary, its flags, examples, and what it does. Its --help is made from the same table.
 import type { Environment } from "../observe/homes.ts";
-import { type Arguments, type FlagSpec, parseArguments } from "./arguments.ts";
+import { type Arguments, type FlagSpec, parseArguments, usage } from "./arguments.ts";
 
 export interface Context {
   env: Environment;
   cwd: string;
-  out(text: string): void;
+  /** Bytes only where another program's own lines must come out as they are. */
+  out(text: string | Buffer): void;
   err(text: string): void;
 }
 
@@ -14,6 +15,8 @@ export interface Command {
   summary: string;
   /** More to say, in whole lines. */
   notes?: string;
+  /** "none": a word is a mistake; absent: the command looks at its words itself. */
+  words?: "none";
   flags: readonly FlagSpec[];
   examples: readonly [command: string, meaning: string][];
   /** Returns the exit code. */
@@ -33,6 +36,8 @@ export async function runCommand(
     context.out(helpOf(command));
     return 0;
   }
+  if (command.words === "none" && parsed.words.length > 0)
+    throw usage(`${name === "" ? "agentctl" : name} takes no words: ${parsed.words[0]}`, name);
   return await command.run(parsed, context);
 }
 

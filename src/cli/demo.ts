@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { writeNote } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
+import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
 import { type DetachedProcess, runAndShow, spawnDetached } from "../sys/spawn.ts";
@@ -17,6 +18,7 @@ export const demo: Command = {
   usage: "agentctl demo",
   summary:
     "A tour with three scripted agents: real processes, real records, a throw-away home. No API key, a few seconds.",
+  words: "none",
   flags: [],
   examples: [["agentctl demo", "start here"]],
   async run(_args, context) {
@@ -59,8 +61,17 @@ const interrupted = (): Promise<never> =>
       process.on(signal, () => reject(new AgentctlError("interrupted", "interrupted; everything was cleaned up")));
   });
 
+function throwAwayHome(): string {
+  try {
+    return realpathSync(mkdtempSync(join(tmpdir(), "agentctl-demo-")));
+  } catch (error) {
+    const hint = "the demo needs a folder for temporary files; TMPDIR names one";
+    throw new AgentctlError("failed", `cannot make a throw-away home in ${tmpdir()}: ${failureText(error)}`, { hint });
+  }
+}
+
 class Tour {
-  private readonly root = realpathSync(mkdtempSync(join(tmpdir(), "agentctl-demo-")));
+  private readonly root = throwAwayHome();
   private readonly agents = new Map<string, DetachedProcess>();
   private readonly env: Environment;
 
@@ -80,6 +91,9 @@ class Tour {
     this.say(
       "Three scripted agents start now. They are real processes that write real records, like Claude Code or Codex do.",
     );
+    this.context.out(
+      "(All of this happens in a throw-away home, shown as ~ below. Your own sessions and files are not touched.)\n",
+    );
     const ids = await this.startAll();
     await this.show("list", "--agent", "demo");
 
@@ -98,7 +112,7 @@ class Tour {
     await this.show("why", ids.get("painter") ?? "");
 
     this.say(
-      "Other tools keep a copy of all this. agentctl keeps none: all it ever wrote is deleted now (rm -rf ~/.agentctl).",
+      "Other tools keep a copy of all this. agentctl keeps none: all it ever wrote in the throw-away home is deleted now.",
     );
     await this.deleteStateAndCompare();
     await this.show("list", "-a", "--agent", "demo");

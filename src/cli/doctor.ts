@@ -10,6 +10,7 @@ import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
 import { paint, terminalOf, withTilde } from "./render.ts";
+import { clean } from "./session-json.ts";
 
 interface Check {
   what: string;
@@ -17,25 +18,35 @@ interface Check {
   found: string;
   /** What a person can do; null where nothing needs doing. */
   advice: string | null;
+  /** The problem that this check already speaks of. */
+  about?: Problem;
 }
 
 export const doctor: Command = {
   usage: "agentctl doctor [--json]",
   summary: "Says what works here, what does not, and what to do.",
-  notes: "Exit code 0: every status can be told. 8: something cannot be read, so some statuses are unknown.",
+  notes: "Exit code 0: every status can be told. 8: some are unknown, or something could not be read.",
+  words: "none",
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [["agentctl doctor", "before you trust the list"]],
   async run(args, context) {
     const evidence = await observe({ adapters, env: context.env });
     const checks = [...processChecks(evidence), ...storeChecks(evidence), ...ownChecks(context)];
-    const { problems, complete } = deriveSessions(evidence, adapters);
-    const remaining = problems.filter(
-      (problem) => !checks.some((check) => !check.ok && check.found.includes(problem.message)),
-    );
-    checks.push(...remaining.map(problemCheck));
-    if (args.has("--json")) context.out(`${JSON.stringify({ complete, checks })}\n`);
+    const { problems, complete, sessions } = deriveSessions(evidence, adapters);
+    const told = new Set(checks.map((check) => check.about));
+    checks.push(...problems.filter((problem) => !told.has(problem)).map(problemCheck));
+    const unknown = sessions.filter(({ status }) => status.state === "unknown").length;
+    if (unknown > 0)
+      checks.push({
+        what: "statuses",
+        ok: false,
+        found: `${counted(unknown, "session")} unknown`,
+        advice: "agentctl why <ref>",
+      });
+    const answer = { complete, checks: checks.map(({ about, ...check }) => check) };
+    if (args.has("--json")) context.out(`${JSON.stringify(clean(answer))}\n`);
     else context.out(checks.map((check) => checkText(check, context)).join(""));
-    return complete ? 0 : 8;
+    return complete && unknown === 0 ? 0 : 8;
   },
 };
 
@@ -47,11 +58,14 @@ function processChecks({ processes }: Evidence): Check[] {
         what,
         ok: false,
         found: processes.problem.message,
+        about: processes.problem,
         advice: "without it every session without a proof is unknown; is /proc mounted for this pid namespace?",
       },
     ];
   const { rows, gaps, hidden, namespace } = processes.value;
-  const checks: Check[] = [{ what, ok: gaps.length === 0, found: `${rows.length} processes read`, advice: null }];
+  const checks: Check[] = [
+    { what, ok: gaps.length === 0, found: `${counted(rows.length, "process")} read`, advice: null },
+  ];
   if (!namespace.initial)
     checks.push({
       what: "pid namespace",
@@ -82,9 +96,10 @@ const storeChecks = ({ stores }: Evidence): Check[] =>
       what: `${store.agent} records`,
       ok: store.listing.ok && unreadable === 0,
       found: store.listing.ok
-        ? [`${store.rows.length} sessions in ${store.home}`, ...extras].join(", ")
+        ? [`${counted(store.rows.length, "session")} in ${store.home}`, ...extras].join(", ")
         : `${store.listing.problem.source}: ${store.listing.problem.message}`,
       advice: store.listing.ok ? null : "its stopped sessions show as unknown until this folder can be read",
+      ...(store.listing.ok ? {} : { about: store.listing.problem }),
     };
   });
 
@@ -92,7 +107,10 @@ function ownChecks({ env }: Context): Check[] {
   const home = agentctlHome(env);
   const what = "agentctl's own notes";
   try {
-    const mode = statSync(home).mode & 0o077;
+    const stat = statSync(home);
+    if (!stat.isDirectory())
+      return [{ what, ok: false, found: `${home} is not a folder`, advice: "set AGENTCTL_HOME to a folder" }];
+    const mode = stat.mode & 0o077;
     accessSync(home, constants.R_OK | constants.W_OK);
     const { notes, problems } = readNotes(env);
     const open: Check[] =
@@ -107,6 +125,9 @@ function ownChecks({ env }: Context): Check[] {
     return [{ what, ok: false, found: failureText(error), advice: `check the permissions of ${home}` }];
   }
 }
+
+const counted = (count: number, noun: string): string =>
+  `${count} ${noun}${count === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
 
 const problemCheck = ({ code, source, message }: Problem): Check => ({
   what: code,

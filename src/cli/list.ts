@@ -30,6 +30,7 @@ export const list: Command = {
     { flag: "--grep", value: "TEXT", help: "only sessions with this text in title, prompt, question or directory" },
     { flag: "--hosted", help: "only sessions that live in a host process" },
     { flag: "--limit", value: "N", help: "at most N sessions" },
+    { flag: "--tokens", help: "count tokens, cost and denied calls in full: reads every shown record" },
     { flag: "--watch", short: "-w", help: "keep showing; with --json one JSON value per change" },
     { flag: "--strict", help: "exit 8 if anything could not be read" },
     { flag: "--json", help: "print JSON" },
@@ -37,15 +38,17 @@ export const list: Command = {
   examples: [
     ["agentctl list", "what runs now"],
     ["agentctl list --needs-me", "who waits for you"],
+    ["agentctl list -a --tokens", "what the sessions of this week used"],
     ["agentctl list -a --since 1d --status cut-off", "what was killed since yesterday"],
     ["agentctl ps --json | jq '.sessions[].cwd'", "for scripts"],
   ],
   async run(args, context) {
     if (args.words.length > 0) throw usage(`list takes no words: ${args.words[0]}`, "list");
     const wanted = selection(args);
-    if (args.has("--watch"))
-      return await watch(context, async () => answer(await lookAtRows(context), wanted, args, context));
-    const { text, problems, complete } = answer(await lookAtRows(context), wanted, args, context);
+    const counting = args.has("--tokens") ? (await import("./count.ts")).countAgain() : null;
+    const look = async () => answer(await lookAtRows(context), wanted, counting, args, context);
+    if (args.has("--watch")) return await watch(context, look);
+    const { text, problems, complete } = await look();
     context.out(text);
     context.err(problems);
     if (args.has("--strict") && !complete)
@@ -114,10 +117,14 @@ function limitOf(args: Arguments): number {
   return limit;
 }
 
-function answer(all: Rows, wanted: Selection, args: Arguments, context: Context) {
+type Counting = ((row: Row, context: Context) => Promise<Row>) | null;
+
+async function answer(all: Rows, wanted: Selection, counting: Counting, args: Arguments, context: Context) {
   const matching = all.rows.filter(wanted.keep);
   const recent = matching.filter((row) => !wanted.isOld(row, all.at));
   const rows = recent.slice(0, wanted.limit);
+  // One after the other: each is a file read to its end.
+  for (const [index, row] of rows.entries()) rows[index] = (await counting?.(row, context)) ?? row;
   const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };
   const text = args.has("--json") ? listJson(all, rows, omitted) : listText(all, rows, omitted, context);
   // The time of asking changes with every look; what is compared between two looks is the rest.

@@ -1,21 +1,26 @@
 // A place is a git worktree's root, else the directory itself. Never a path prefix.
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isGone } from "../observe/failure.ts";
+import { errorCode } from "../observe/failure.ts";
+import { mayHang, mountTable } from "../observe/mounts.ts";
 
-export function placeOf(directory: string): string {
+/** null: no directory at all (a record may say anything). One that cannot be seen is its own place, under the name it has. */
+export function placeOf(directory: string | null): string | null {
+  if (directory === null || !directory.startsWith("/")) return null;
   const real = realPath(directory);
+  if (real === null) return directory;
   for (let folder = real; ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git"))) return folder;
     if (dirname(folder) === folder) return real;
   }
 }
 
-function realPath(directory: string): string {
+function realPath(directory: string): string | null {
+  if (mayHang(directory, mountTable())) return null;
   try {
     return realpathSync(directory);
   } catch (error) {
-    if (isGone(error)) return directory;
-    throw error;
+    if (errorCode(error) === "") throw error;
+    return null;
   }
 }

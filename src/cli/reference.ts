@@ -1,10 +1,19 @@
 // Turns what a person typed into one session, or says why it cannot.
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
+import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
 import type { Context } from "./command.ts";
 import { placeOf } from "./place.ts";
 import type { Row, Rows } from "./sessions.ts";
+
+const hint = "agentctl list -a --since 365d shows all of a year";
+
+const notFound: Record<string, string> = {
+  ".": "no session in this place",
+  "@self": "this command does not run inside a session that agentctl can see",
+  "@last": "no session was launched by agentctl",
+};
 
 export function resolve(reference: string, all: Rows, context: Context): Row {
   const found = candidates(reference, all, context);
@@ -12,10 +21,10 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
   if (found.length === 1 && only !== undefined) return only;
   if (found.length > 1) throw ambiguous(reference, found);
   if (!all.complete) {
-    const hint = "agentctl doctor says what could not be read";
-    throw new AgentctlError("cannot-tell", `cannot tell whether there is a session ${reference}`, { hint });
+    const unread = "agentctl doctor says what could not be read";
+    throw new AgentctlError("cannot-tell", `cannot tell whether there is a session ${reference}`, { hint: unread });
   }
-  throw new AgentctlError("not-found", `no session ${reference}`, { hint: "agentctl list -a shows all of them" });
+  throw new AgentctlError("not-found", notFound[reference] ?? `no session ${reference}`, { hint });
 }
 
 function candidates(reference: string, { rows, notes }: Rows, context: Context): Row[] {
@@ -24,14 +33,18 @@ function candidates(reference: string, { rows, notes }: Rows, context: Context):
   if (reference === ".") return sessionsHere(rows, context.cwd);
   if (reference.startsWith("launch:")) return launchOf(rows, reference.slice("launch:".length));
   if (reference.startsWith("pid:")) {
-    const pid = Number(reference.slice("pid:".length));
+    const number = reference.slice("pid:".length);
+    if (!/^[1-9][0-9]*$/.test(number))
+      throw new AgentctlError("usage", `not a process number: ${reference}`, { hint: "pid:4711" });
+    const pid = Number(number);
     return rows.filter((row) => row.session.processes.some((process) => process.identity.pid === pid));
   }
-  const exact = rows.filter((row) => row.session.id === reference);
+  const wanted = reference.toLowerCase();
+  const exact = rows.filter((row) => row.session.id?.toLowerCase() === wanted);
   if (exact.length > 0) return exact;
   const named = newestNamed(rows, reference);
   if (named.length > 0) return named;
-  return reference.length === 0 ? [] : rows.filter((row) => row.session.id?.startsWith(reference));
+  return reference.length === 0 ? [] : rows.filter((row) => row.session.id?.toLowerCase().startsWith(wanted));
 }
 
 const launchOf = (rows: readonly Row[], id: string | undefined): Row[] =>
@@ -60,14 +73,16 @@ function sessionAbove(rows: readonly Row[]): Row[] {
 /** Of several the live ones: who asks for "the session here" means the one that is there. */
 function sessionsHere(rows: readonly Row[], cwd: string): Row[] {
   const place = placeOf(cwd);
-  const here = rows.filter((row) => row.session.cwd !== null && placeOf(row.session.cwd) === place);
+  const here = rows.filter((row) => place !== null && placeOf(row.session.cwd) === place);
   const live = here.filter((row) => row.session.status.state !== "stopped");
   return live.length > 0 ? live : here;
 }
 
 function ambiguous(reference: string, found: readonly Row[]): AgentctlError {
-  const list = found.slice(0, 10).map(({ ref, session }) => `  ${ref}  ${session.agent}  ${session.cwd ?? ""}`);
+  const list = found.slice(0, 10).map(({ ref, session }) => oneLine(`${ref}  ${session.agent}  ${session.cwd ?? ""}`));
   const more = found.length > 10 ? [`  … and ${found.length - 10} more`] : [];
-  const message = [`${reference} could be ${found.length} sessions:`, ...list, ...more].join("\n");
+  const message = [`${reference} could be ${found.length} sessions:`, ...list.map((line) => `  ${line}`), ...more].join(
+    "\n",
+  );
   return new AgentctlError("ambiguous", message, { hint: "use a longer prefix" });
 }

@@ -78,6 +78,25 @@ export function shortDuration(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
+/** "$1.24"; "~$1.24" where it is an estimate. */
+export function costText({
+  costUsd,
+  costSource,
+}: {
+  costUsd: number | null;
+  costSource: string | null;
+}): string | null {
+  if (costUsd === null) return null;
+  const digits = costUsd > 0 && costUsd < 0.01 ? 4 : 2;
+  return `${costSource === "agent" ? "" : "~"}$${costUsd.toFixed(digits)}`;
+}
+
+/** "950", "12.3k", "4.5M". */
+export function shortCount(count: number): string {
+  if (count < 1_000) return String(count);
+  return count < 999_950 ? `${(count / 1e3).toFixed(1)}k` : `${(count / 1e6).toFixed(1)}M`;
+}
+
 export function homeRelative(path: string, { env }: Context): string {
   const home = env["HOME"];
   if (!home || home === "/") return path;

@@ -1,9 +1,11 @@
 // The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
+import { adapterNamed } from "../adapters/registry.ts";
 import type { Session } from "../core/session.ts";
 import { plainText } from "../lib/width.ts";
-import type { Row } from "./sessions.ts";
+import type { Counted, Row } from "./sessions.ts";
 
-export function sessionJson({ session, ref, launch }: Row) {
+export function sessionJson(row: Row) {
+  const { session, ref, launch } = row;
   const { status, record } = session;
   const owner = status.state === "running" ? status.owner : null;
   const identities = session.processes.map((row) => row.identity);
@@ -38,10 +40,7 @@ export function sessionJson({ session, ref, launch }: Row) {
     endedAt: time(session.endedAt),
     parent: session.parent,
     continuedBy: session.continuedBy,
-    denied: record?.facts.denied ?? null,
-    tokens: tokensJson(session),
-    costUsd: record?.facts.costUsd ?? null,
-    costSource: record?.facts.costUsd == null ? null : "agent",
+    ...countedJson(row.counted ?? countedInTail(session)),
     conflicts: session.conflicts,
     launch: launch && {
       id: launch.id,
@@ -68,13 +67,22 @@ function waitingJson({ waiting }: Session) {
   return waiting && { kind: waiting.kind, text: waiting.text, tool: waiting.tool, options: waiting.options };
 }
 
-function tokensJson({ record }: Session) {
-  const tokens = record?.facts.tokens ?? null;
-  return tokens && { ...tokens, total: tokens.input + tokens.output + tokens.cacheRead + tokens.cacheWrite };
+export const countedJson = ({ denied, tokens, costUsd, costSource }: Counted) => ({
+  denied,
+  tokens: tokens && { ...tokens, total: tokens.input + tokens.output + tokens.cacheRead + tokens.cacheWrite },
+  costUsd,
+  costSource,
+});
+
+/** What a record's end tells without reading all of it; tokens only where the adapter vouches for them. */
+function countedInTail({ agent, record }: Session): Counted {
+  const { denied = null, tokens = null, costUsd = null } = record?.facts ?? {};
+  const vouched = adapterNamed(agent)?.tokensInTail === true;
+  return { denied, tokens: vouched ? tokens : null, costUsd, costSource: costUsd === null ? null : "agent" };
 }
 
 /** A time that no calendar holds (a record may say anything) is no time. */
-const time = (ms: number | null): string | null =>
+export const time = (ms: number | null): string | null =>
   ms === null || !(Math.abs(ms) <= 8.64e15) ? null : new Date(ms).toISOString();
 
 /** Every string in the answer, however deep, without escape sequences. */

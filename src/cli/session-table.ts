@@ -1,15 +1,27 @@
 // The table of sessions that `list` and the demo print.
 import type { Context } from "./command.ts";
-import { type Cell, homeRelative, shortDuration, statusColour, type Terminal, table } from "./render.ts";
-import { statusWord } from "./session-json.ts";
-import type { Row } from "./sessions.ts";
+import {
+  type Cell,
+  costText,
+  homeRelative,
+  shortCount,
+  shortDuration,
+  statusColour,
+  type Terminal,
+  table,
+} from "./render.ts";
+import { countedJson, statusWord } from "./session-json.ts";
+import type { Counted, Row } from "./sessions.ts";
 
+/** With tokens and cost where rows were counted. */
 export function sessionTable(rows: readonly Row[], at: number, context: Context, terminal: Terminal): string {
+  const counted = rows.some((row) => row.counted !== undefined);
   const columns = [
     { title: "REF", most: 40 },
     { title: "AGENT", most: 14 },
     { title: "STATUS" },
     { title: "FOR" },
+    ...(counted ? [{ title: "TOKENS" }, { title: "COST" }] : []),
     { title: "WHERE", most: Math.max(16, Math.floor(terminal.columns / 3)) },
     { title: "WHAT" },
   ];
@@ -20,13 +32,19 @@ export function sessionTable(rows: readonly Row[], at: number, context: Context,
   );
 }
 
-function cells({ session, ref, launch }: Row, at: number, context: Context): Cell[] {
+function totals(counted: Counted): Cell[] {
+  const { tokens } = countedJson(counted);
+  return [{ text: tokens === null ? "" : shortCount(tokens.total) }, { text: costText(counted) ?? "" }];
+}
+
+function cells({ session, ref, launch, counted }: Row, at: number, context: Context): Cell[] {
   const word = statusWord(session);
   return [
     { text: launch?.name == null ? ref : `${ref} ${launch.name}`, colour: "bold" },
     { text: session.agent },
     { text: word, colour: statusColour(word) },
     { text: session.since === null ? "" : shortDuration(at - session.since), colour: "dim" },
+    ...(counted === undefined ? [] : totals(counted)),
     { text: session.cwd === null ? "" : homeRelative(session.cwd, context) },
     { text: what(session) },
   ];

@@ -1,6 +1,7 @@
 // The list of sessions as commands see it: derived, decorated with launch notes, each with its shortest reference.
 import { adapters } from "../adapters/registry.ts";
 import { type LaunchNote, readNotes } from "../control/notes.ts";
+import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { Session, SessionList } from "../core/session.ts";
 import { lookAtSessions } from "../observe/observe.ts";
@@ -10,6 +11,15 @@ export interface Row {
   session: Session;
   ref: string;
   launch: LaunchNote | null;
+  /** What its whole record adds up to; absent: not counted here. */
+  counted?: Counted;
+}
+
+export interface Counted {
+  tokens: Tokens | null;
+  denied: number | null;
+  costUsd: number | null;
+  costSource: "agent" | "estimated" | null;
 }
 
 export interface Rows {

@@ -2,8 +2,18 @@
 import { oneLine } from "../lib/width.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
+import { count } from "./count.ts";
 import { resolve } from "./reference.ts";
-import { homeRelative, paint, problemLines, shortDuration, statusColour, type Terminal, terminalOf } from "./render.ts";
+import {
+  costText,
+  homeRelative,
+  paint,
+  problemLines,
+  shortDuration,
+  statusColour,
+  type Terminal,
+  terminalOf,
+} from "./render.ts";
 import { evidenceJson, sessionJson, statusWord } from "./session-json.ts";
 import { lookAtRows, type Row } from "./sessions.ts";
 
@@ -19,10 +29,10 @@ export const status: Command = {
     ["agentctl status pid:4711 --json", "for scripts"],
   ],
   async run(args, context) {
-    const row = await oneRow(args.words, "status", context);
-    if (args.has("--json"))
-      context.out(`${JSON.stringify({ ...sessionJson(row.row), ...evidenceJson(row.row.session) })}\n`);
-    else context.out(statusText(row.row, row.at, context, terminalOf(context)));
+    const { row: seen, at } = await oneRow(args.words, "status", context);
+    const row = await count(seen, context);
+    if (args.has("--json")) context.out(`${JSON.stringify({ ...sessionJson(row), ...evidenceJson(row.session) })}\n`);
+    else context.out(statusText(row, at, context, terminalOf(context)));
     return 0;
   },
 };
@@ -67,7 +77,9 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["link", json.link],
     ["terminal", json.tty],
     ["directory", json.cwd === null ? null : homeRelative(json.cwd, context)],
+    ["branch", json.branch],
     ["model", json.model],
+    ["permission", json.permission],
     ["title", json.title],
     ["prompt", json.prompt],
     ["started", age(session.startedAt)],
@@ -75,6 +87,10 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["ended", age(session.endedAt)],
     ["parent", json.parent],
     ["continued by", json.continuedBy],
+    ["tokens", json.tokens === null ? null : tokensText(json.tokens)],
+    ["cost", costText(json)],
+    ["denied", json.denied === null || json.denied === 0 ? null : `${json.denied} tool calls`],
+    ["version", json.agentVersion],
     ["record", session.record === null ? null : homeRelative(session.record.source, context)],
     ["group", json.launch?.group ?? null],
     ["conflict", json.conflicts.join("; ") || null],
@@ -83,4 +99,8 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     value === null || value === "" ? [] : [`  ${paint(name.padEnd(13), "dim", terminal)} ${oneLine(value)}\n`],
   );
   return `${headline(row, terminal)}${lines.join("")}`;
+}
+
+function tokensText({ input, output, cacheRead, cacheWrite, total }: Record<string, number>): string {
+  return `${total} (${input} input, ${output} output, ${cacheRead} from cache, ${cacheWrite} to cache)`;
 }

@@ -5,7 +5,7 @@ import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
 export type Verdict =
   | { kind: "owner"; row: ProcessRow }
   | { kind: "dead"; why: string }
-  | { kind: "cannot-tell"; why: string };
+  | { kind: "cannot-tell"; why: string; rule: string };
 
 /** Clocks are adjusted while machines run; file times and start times are compared with this much tolerance. */
 export const clockSlackMs = 2_000;
@@ -32,11 +32,15 @@ export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: bo
   const { pid } = claim;
   const elsewhere = claim.namespace !== null && claim.namespace !== table.namespace.id;
   if (elsewhere && row === null)
-    return { kind: "cannot-tell", why: `announced by process ${pid} of another pid namespace (${claim.namespace})` };
+    return {
+      kind: "cannot-tell",
+      why: `announced by process ${pid} of another pid namespace (${claim.namespace})`,
+      rule: "R10",
+    };
   if (claim.boot !== null && claim.boot !== table.boot)
     return { kind: "dead", why: `process ${pid} belonged to an earlier boot` };
   if (row === null && table.hidden.includes(pid))
-    return { kind: "cannot-tell", why: `process ${pid} exists, but this system hides it from us` };
+    return { kind: "cannot-tell", why: `process ${pid} exists, but this system hides it from us`, rule: "R2" };
   if (row === null) return { kind: "dead", why: `process ${pid} is gone` };
   if (claim.start !== null && claim.start !== row.identity.start)
     return { kind: "dead", why: `pid ${pid} was recycled: start ${row.identity.start}, announced ${claim.start}` };
@@ -45,7 +49,7 @@ export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: bo
   // Without boot id or start time the number alone proves nothing: the process must be this agent's, and not younger than its word.
   if (!isAgents)
     return isBlind(row)
-      ? { kind: "cannot-tell", why: `process ${pid} may be the announced one, but we may not look at it` }
+      ? { kind: "cannot-tell", why: `process ${pid} may be the announced one, but we may not look at it`, rule: "R2" }
       : { kind: "dead", why: `pid ${pid} is now another program (${row.name})` };
   if (claim.start === null && claim.writtenAt !== null && row.startedAt > claim.writtenAt + clockSlackMs)
     return { kind: "dead", why: `pid ${pid} was recycled: it started after the announcement was written` };

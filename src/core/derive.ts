@@ -12,7 +12,7 @@ import {
 } from "./evidence.ts";
 import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
-import type { Problem, Reading } from "./problem.ts";
+import type { Problem } from "./problem.ts";
 import { isLive, isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { proofs } from "./proof.ts";
 import type { AgentRules } from "./rules.ts";
@@ -22,13 +22,13 @@ import { compareText, type Subject, subjects } from "./subjects.ts";
 export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[]): SessionList {
   const table = evidence.processes.ok ? evidence.processes.value : null;
   const matches = matchProcesses(evidence, table ?? emptyTable, rules);
-  const judged = subjects(evidence, matches).map((subject) => judge(subject, evidence, table));
+  const judged = subjects(evidence, matches).map((subject) => judge(subject, evidence, table, matches));
   const sessions = judged.filter(({ record }) => record?.subagentOf == null);
   countSubagents(sessions, judged);
   sessions.push(...matches.unrecorded.map((found) => unrecordedSession(found, evidence)));
   if (table !== null) setParents(sessions, table);
   sessions.sort(bySessionOrder);
-  const problems = collectProblems(evidence);
+  const problems = collectProblems(evidence, rules);
   return { at: evidence.at, complete: problems.length === 0, sessions, problems };
 }
 
@@ -53,7 +53,7 @@ const emptyTable: ProcessTable = {
   hidden: [],
 };
 
-function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null): Session {
+function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null, matches: Matches): Session {
   const record = subject.reading?.ok ? subject.reading.value : null;
   const running = subject.owners.length > 0;
   const doing = running ? activityOf(subject, record, evidence) : null;
@@ -92,7 +92,14 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null)
     evidence: [],
     wouldChange: [],
   };
-  const { evidence: list, wouldChange } = proofs(session, subject, doubts, evidence, table);
+  const { evidence: list, wouldChange } = proofs(
+    session,
+    subject,
+    doubts,
+    evidence,
+    table,
+    matches.seen.get(subject.agent) ?? [],
+  );
   return { ...session, evidence: list, wouldChange };
 }
 
@@ -112,9 +119,7 @@ interface Doing {
 /** Rule 3: the process's or the host's own word first, then the record; what neither says is unclear. */
 function activityOf(subject: Subject, record: NativeRecord | null, evidence: Evidence): Doing {
   const said =
-    wordOfDialog(subject.owners, evidence) ??
-    wordOfOwner(subject.owners, record) ??
-    wordOfRecord(record, subject.reading);
+    wordOfDialog(subject.owners, evidence) ?? wordOfOwner(subject.owners, record) ?? wordOfRecord(record, subject);
   const rows = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
   return rows.length > 0 && rows.every(isSuspended) ? { ...said, reason: "suspended" } : said;
 }
@@ -154,14 +159,15 @@ function question(activity: Activity, said: Waiting | null, record: NativeRecord
   return said ?? record?.pending ?? record?.waiting ?? { kind: "other", text: null, tool: null, options: [] };
 }
 
-function wordOfRecord(record: NativeRecord | null, reading: Reading<NativeRecord> | null): Doing {
+function wordOfRecord(record: NativeRecord | null, { reading, store }: Subject): Doing {
   const unclear = (reason: string, since: number | null = null): Doing => ({
     activity: "unclear",
     reason,
     since,
     waiting: null,
   });
-  if (record === null) return unclear(reading === null ? "nothing recorded yet" : "its record cannot be read");
+  if (record === null && (reading !== null || store?.listing.ok === false)) return unclear("its record cannot be read");
+  if (record === null) return unclear("nothing recorded yet");
   const turn: Turn = record.turn;
   switch (turn.state) {
     case "none":
@@ -259,7 +265,11 @@ const firstClaim = (owners: readonly FoundOwner[]) => {
 /** A live agent process that names no session: shown, never given an id. */
 function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evidence): Session {
   const { row, detail, home, rules } = found.process;
-  const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : "no session recorded yet";
+  const isBlocked = evidence.stores.some(
+    (store) => store.agent === rules.agent && store.home === home && store.claims.some(({ reading }) => !reading.ok),
+  );
+  const nothing = isBlocked ? "its announcement cannot be read" : "no session recorded yet";
+  const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : nothing;
   const owner: Owner = { kind: "process", processes: [row.identity], link: null };
   const dialog = evidence.dialogs.find(({ process }) => sameProcess(process, row.identity)) ?? null;
   const session: Session = {
@@ -283,7 +293,7 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
     evidence: [],
     wouldChange: [],
   };
-  const { evidence: list, wouldChange } = proofs(session, null, [], evidence, null);
+  const { evidence: list, wouldChange } = proofs(session, null, [], evidence, null, []);
   return { ...session, evidence: list, wouldChange };
 }
 
@@ -313,12 +323,14 @@ function setParents(sessions: Session[], table: ProcessTable): void {
   }
 }
 
-function collectProblems(evidence: Evidence): Problem[] {
+function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Problem[] {
   const problems: Problem[] = [...evidence.problems];
   if (!evidence.processes.ok) problems.push(evidence.processes.problem);
   else {
     problems.push(...evidence.processes.value.gaps);
-    for (const { detail } of evidence.processes.value.rows) if (detail?.ours) problems.push(...detail.unread);
+    for (const row of evidence.processes.value.rows)
+      if (mayBeAgent(row, rules)) problems.push(...(row.detail?.unread ?? []));
+    problems.push(...evidence.processes.value.hidden.map(hiddenProcess));
   }
   // What a dead process left behind, broken or not, keeps nobody from a true answer.
   const table = evidence.processes.ok ? evidence.processes.value : null;
@@ -332,6 +344,17 @@ function collectProblems(evidence: Evidence): Problem[] {
   for (const { answer } of evidence.hosts) if (!answer.ok) problems.push(answer.problem);
   return problems.sort((a, b) => compareText(a.source, b.source) || compareText(a.code, b.code));
 }
+
+/** What cannot be read of a process that only has a stale announcement's number concerns nobody. */
+const mayBeAgent = ({ name, detail }: ProcessRow, rules: readonly AgentRules[]): boolean =>
+  detail?.ours === true && rules.some((each) => each.processNames.includes(name) || each.role(name, detail) !== null);
+
+const hiddenProcess = (pid: number): Problem => ({
+  code: "process-unreadable",
+  agent: null,
+  source: `/proc/${pid}`,
+  message: "it exists, but this system hides it from us (hidepid)",
+});
 
 /** Numbers under which live processes may have announced themselves: ours, and those inside their own namespaces. */
 const livePidsOf = (table: ProcessTable): number[] =>

@@ -118,8 +118,8 @@ export interface Store {
   onRootDevice: boolean;
   /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
   listing: Reading<number>;
-  /** `writtenAt`: the file's time, known even where its content is not. */
-  rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null }[];
+  /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
+  rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null; uid: number | null }[];
   /** The pid is in the file's name, so it is known even where the content is not. */
   claims: { pid: number; reading: Reading<PidClaim> }[];
   successions: Succession[];
@@ -147,6 +147,11 @@ export interface Evidence {
   stores: Store[];
   hosts: HostAnswer[];
   dialogs: StartDialog[];
+  /**
+   * What directories really are (device and inode), by path; "/proc/<pid>/cwd" is where a process stands. null: not there, or
+   * not to be seen. Looked up only where a silent process and a record name different paths.
+   */
+  directories: Readonly<Record<string, string | null>>;
   /** Readings that failed before they could belong to a store (configuration, worker). */
   problems: Problem[];
 }

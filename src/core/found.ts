@@ -54,8 +54,17 @@ export interface Matches {
   unrecorded: { process: AgentProcess; maybe: string[] }[];
   /** Sessions that a live process left for another one, by key: it was started with the one and announces the other. */
   continuedBy: Map<string, string>;
+  /** Live processes of each agent, for the proof that none of them has a session. */
+  seen: Map<string, number[]>;
   /** Doubts that hold for every session of one agent, by agent. */
   agentDoubts: Map<string, Doubt[]>;
+}
+
+/** The home that a process's environment names, as our path; null where it names none, or paths of another container. */
+export function namedHome(rules: AgentRules, { env, cwd, sameFiles }: ProcessDetail): string | null {
+  const home = env === null || !sameFiles ? null : rules.home(env);
+  if (home === null || home.startsWith("/")) return home;
+  return cwd === null ? null : `${cwd}/${home}`;
 }
 
 export const sessionKey = (agent: string, home: string, id: string): string => `${agent}\0${home}\0${id}`;

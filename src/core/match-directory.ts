@@ -21,7 +21,9 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
   const recordsOf = new Map<AgentProcess, Candidate[]>();
   const processesOf = new Map<string, AgentProcess[]>();
   for (const process of unnamed) {
-    const candidates = directoryCandidates(process, evidence, found);
+    // A lock is seen together with its process: who holds none has no session.
+    const byLock = process.rules.hostsNameBy === "lock";
+    const candidates = byLock ? [] : directoryCandidates(process, evidence, found);
     recordsOf.set(process, candidates);
     for (const { key } of candidates) add(processesOf, key, process);
   }
@@ -40,10 +42,10 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
     }
     const pid = process.row.identity.pid;
     for (const { key } of candidates) {
-      const why = `process ${pid} of this agent runs in its directory and has not said which session it has`;
+      const why = `process ${pid} of this agent may have it: it lives, and has not said which session it has`;
       add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
     }
-    found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
+    if (process.detail.ours) found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
   }
 }
 
@@ -78,6 +80,16 @@ interface Candidate {
   fits: boolean;
 }
 
+/** Directories are moved and removed under their processes, and differ between containers: another path is no proof by itself. */
+function isElsewhere({ row, detail }: AgentProcess, cwd: string | null, { directories }: Evidence): boolean {
+  if (cwd === null || detail.cwd === null || (cwd === detail.cwd && detail.sameFiles)) return false;
+  const there = directories[cwd];
+  const here = directories[`/proc/${row.identity.pid}/cwd`];
+  // Not looked up yet: the paths must do.
+  if (there === undefined || here === undefined) return detail.sameFiles;
+  return there !== null && here !== null && there !== here;
+}
+
 /** A start is told in ticks of 10 ms, and the clock is steered while it runs: this close to it nobody can tell before from after. */
 const tickMs = 10;
 const startSlackMs = 50;
@@ -86,18 +98,25 @@ function directoryCandidates(process: AgentProcess, evidence: Evidence, found: M
   const candidates = new Map<string, Candidate>();
   const { detail, row, home, rules } = process;
   for (const store of evidence.stores) {
-    if (store.agent !== rules.agent || !detail.sameFiles || (home !== null && store.home !== home)) continue;
-    for (const { id, reading, writtenAt } of store.rows) {
+    if (store.agent !== rules.agent || (home !== null && store.home !== home)) continue;
+    for (const { id, reading, writtenAt, uid } of store.rows) {
       const key = sessionKey(store.agent, store.home, id);
-      if (found.owners.has(key)) continue;
+      if (found.owners.has(key) || (!detail.ours && uid !== detail.uid)) continue;
       const record = reading.ok ? reading.value : null;
       const cwd = record?.cwd ?? null;
-      if (cwd !== null && detail.cwd !== null && cwd !== detail.cwd) continue;
+      if (isElsewhere(process, cwd, evidence)) continue;
       // Of an unread record only its file's time is known: what was last written before the start is none of this process.
       const newest = record === null ? writtenAt : (record.lastMessageAt ?? record.createdAt);
       if (newest !== null && newest < row.startedAt - startSlackMs) continue;
       const isYounger = record !== null && newest !== null && newest >= row.startedAt + tickMs;
-      const fits = isYounger && home !== null && cwd !== null && cwd === detail.cwd && store.listing.ok;
+      const fits =
+        isYounger &&
+        detail.ours &&
+        detail.sameFiles &&
+        home !== null &&
+        cwd !== null &&
+        cwd === detail.cwd &&
+        store.listing.ok;
       candidates.set(key, { key, id, fits: fits && (candidates.get(key)?.fits ?? true) });
     }
   }

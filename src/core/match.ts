@@ -9,6 +9,7 @@ import {
   type FoundOwner,
   homeFor,
   type Matches,
+  namedHome,
   processOwner,
   sessionKey,
 } from "./found.ts";
@@ -25,6 +26,7 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
     deadClaims: new Map(),
     unrecorded: [],
     continuedBy: new Map(),
+    seen: new Map(),
     agentDoubts: new Map(),
   };
   const processes = allRules.flatMap((rules) => agentProcesses(table, rules, evidence.stores));
@@ -33,14 +35,14 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
   if (evidence.processes.ok) matchClaims(evidence, table, processes, found, named);
   const sure = new Set(named);
   for (const process of processes) {
-    if (process.role === "helper" || !process.detail.ours) continue;
-    matchByOwnName(process, evidence, found, named);
+    if (process.role === "helper") continue;
+    add(found.seen, process.rules.agent, process.row.identity.pid);
+    if (process.detail.ours) matchByOwnName(process, evidence, found, named);
+    else matchForeign(process, evidence, found, named);
   }
   dropWrappers(table, found);
   matchHosts(evidence, table, processes, allRules, found);
-  const unnamed = processes.filter(
-    (p) => p.role === "agent" && p.detail.ours && !named.has(p) && !isViewer(p, processes, evidence),
-  );
+  const unnamed = processes.filter((p) => p.role === "agent" && !named.has(p) && !isViewer(p, processes, evidence));
   matchByDirectory(unnamed, evidence, found);
   noteUnreadProcesses(processes, table, allRules, sure, found);
   return found;
@@ -58,8 +60,7 @@ function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly
     if (row.detail === null || !isLive(row)) continue;
     const role = rules.role(row.name, row.detail);
     if (role === null) continue;
-    // Another container's paths are not ours: its HOME says nothing about our folders.
-    const named = row.detail.env === null || !row.detail.sameFiles ? null : rules.home(row.detail.env);
+    const named = namedHome(rules, row.detail);
     const store = stores.find((candidate) => candidate.agent === rules.agent && candidate.names.includes(named ?? ""));
     const home = store?.home ?? named;
     processes.push({ row, detail: row.detail, role, rules, home, muted: null });
@@ -88,7 +89,7 @@ function matchClaims(
       const verdict = judgeClaim(claim, row, process !== null, table);
       if (verdict.kind === "dead") add(found.deadClaims, key, { claim, why: verdict.why });
       else if (verdict.kind === "cannot-tell")
-        add(found.doubts, key, { why: verdict.why, source: claim.source, rule: "R10" });
+        add(found.doubts, key, { why: verdict.why, source: claim.source, rule: verdict.rule });
       else {
         addOwner(found, key, { kind: "process", row: verdict.row, link: "announced", source: claim.source, claim });
         if (process !== null) named.add(process);
@@ -119,6 +120,22 @@ function matchUnreadClaim(
   const blind = row?.detail != null && isBlind(row);
   if (pid === anyPid || process !== null || inside || blind || table.hidden.includes(pid))
     doubtAllOf(store, found, { why: "an announcement of a live process cannot be read", source, rule: "R2" });
+}
+
+/** Another user's process may have a session of ours only if the record is that user's file. Its arguments are open to all. */
+function matchForeign(process: AgentProcess, evidence: Evidence, found: Matches, named: Set<AgentProcess>): void {
+  const { row, detail, rules } = process;
+  const given = process.role === "host" || named.has(process) ? null : givenId(process);
+  for (const store of given === null ? [] : evidence.stores) {
+    if (store.agent !== rules.agent || !store.rows.some(({ id, uid }) => id === given?.id && uid === detail.uid))
+      continue;
+    addOwner(
+      found,
+      sessionKey(store.agent, store.home, given?.id ?? ""),
+      processOwner(row, "argv", given?.source ?? ""),
+    );
+    named.add(process);
+  }
 }
 
 /** What a process says through the kernel, by our tag, or in its arguments; the strongest wins. */

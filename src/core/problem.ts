@@ -36,6 +36,8 @@ export const exitCodes = {
   "timed-out": 6,
   "agent-missing": 7,
   "cannot-tell": 8,
+  "agent-failed": 10,
+  "needs-a-person": 11,
   interrupted: 130,
 } as const;
 

@@ -1,7 +1,7 @@
 // Puts the evidence behind a status into words: what was seen, where, under which rule, and what would change it.
 
 import type { Evidence, NativeRecord } from "./evidence.ts";
-import type { Doubt, FoundOwner } from "./found.ts";
+import type { Doubt, FoundOwner, ProcessOwner } from "./found.ts";
 import { isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import type { Proof, Session } from "./session.ts";
 import type { Subject } from "./subjects.ts";
@@ -12,6 +12,7 @@ export function proofs(
   doubts: readonly Doubt[],
   evidence: Evidence,
   table: ProcessTable | null,
+  seen: readonly number[],
 ): { evidence: Proof[]; wouldChange: string[] } {
   const at = evidence.at;
   const list: Proof[] = [];
@@ -22,11 +23,17 @@ export function proofs(
       list.push({ fact: "dialog", value: waiting.text ?? waiting.kind, source, rule: "R3", at });
   for (const { claim, why } of subject?.deadClaims ?? [])
     list.push({ fact: "announcement", value: `stale: ${why}`, source: claim.source, rule: "R1", at: claim.writtenAt });
-  if (session.status.state === "stopped") list.push(absenceProof(table, session, at));
+  if (session.status.state === "stopped") list.push(absenceProof(table, session, seen, at));
   for (const doubt of doubts)
     list.push({ fact: "not proven", value: doubt.why, source: doubt.source, rule: doubt.rule, at });
   if (session.record !== null) list.push(turnProof(session.record));
-  else if (subject !== null && subject.reading === null)
+  else if (subject?.reading?.ok === false) {
+    const { message, source } = subject.reading.problem;
+    list.push({ fact: "record", value: message, source, rule: "R2", at });
+  } else if (subject?.store?.listing.ok === false) {
+    const { message, source } = subject.store.listing.problem;
+    list.push({ fact: "record", value: `its store could not be read whole: ${message}`, source, rule: "R2", at });
+  } else if (subject !== null)
     list.push({
       fact: "record",
       value: "none yet",
@@ -50,7 +57,7 @@ const linkWords = {
 
 function ownerProofs(owner: FoundOwner, at: number): Proof[] {
   if (owner.kind === "process") {
-    const link: Proof = { fact: "link", value: linkWords[owner.link], source: owner.source, rule: "R9", at };
+    const link: Proof = { fact: "link", value: linkText(owner), source: owner.source, rule: "R9", at };
     const says = owner.claim?.says;
     const word: Proof[] = says
       ? [{ fact: "own word", value: says.activity, source: owner.source, rule: "R3", at: says.since }]
@@ -62,6 +69,14 @@ function ownerProofs(owner: FoundOwner, at: number): Proof[] {
   return owner.row === null ? [named] : [processProof(owner.row, at), named];
 }
 
+/** What was announced, beside what the kernel says. */
+function linkText({ link, claim, row }: ProcessOwner): string {
+  if (claim === null) return linkWords[link];
+  const start = claim.start === null ? "no start" : `start ${claim.start}`;
+  const boot = claim.boot === null ? "" : ", this boot";
+  return `${linkWords[link]}: it wrote pid ${claim.pid}, ${start}${boot}; the kernel says start ${row.identity.start}`;
+}
+
 function processProof(row: ProcessRow, at: number): Proof {
   const { pid, start } = row.identity;
   const state = isSuspended(row) ? "suspended" : "alive";
@@ -69,9 +84,11 @@ function processProof(row: ProcessRow, at: number): Proof {
   return { fact: "process", value, source: `/proc/${pid}/stat`, rule: "R1", at };
 }
 
-function absenceProof(table: ProcessTable | null, session: Session, at: number): Proof {
-  const count = table?.rows.length ?? 0;
-  const value = `${count} processes seen, the table read to its end; none has this session of ${session.agent}`;
+function absenceProof(table: ProcessTable | null, { agent }: Session, seen: readonly number[], at: number): Proof {
+  const pids = seen.toSorted((a, b) => a - b).join(", ");
+  const others =
+    seen.length === 0 ? `no process of ${agent} lives` : `live processes of ${agent} (${pids}) have others or none`;
+  const value = `${table?.rows.length ?? 0} processes seen, the table read to its end; ${others}`;
   return { fact: "no owner", value, source: "/proc", rule: "R2", at };
 }
 
@@ -107,6 +124,6 @@ function wouldChange(session: Session): string[] {
     case "stopped":
       return ["a live process takes it up again (resume): running"];
     case "unknown":
-      return [`once this is settled (${status.why}): running or stopped`];
+      return ["what stands above as not proven is settled: running or stopped"];
   }
 }

@@ -23,7 +23,7 @@ export interface AgentRules {
   announcedIds(detail: ProcessDetail): string[];
   /** The session id in its arguments, parsed by position. */
   argvId(argv: readonly string[]): string | null;
-  /** How its hosts name the sessions that they run; null: it has no hosts. */
+  /** How its hosts name the sessions that they run; null: it has no hosts. "lock": and so does every other process of its. */
   hostsNameBy: "answer" | "lock" | null;
   /** The data folder that a process with this environment uses. */
   home(env: Readonly<Record<string, string>>): string | null;

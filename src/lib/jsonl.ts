@@ -8,24 +8,24 @@ const longestLine = 8 * 1024 * 1024;
 
 const newline = 10;
 
-/** Complete lines from the start; null stands for one that is too long. What follows the last newline is not a line yet. */
-export function* linesForward(fd: number, size: number): Generator<Buffer | null> {
+/** Complete lines from the start, or from where a line begins; null stands for one that is too long. What follows the last newline is not a line yet. */
+export function* linesForward(fd: number, size: number, from = 0): Generator<Buffer | null> {
   let carried: Buffer[] = [];
   let carriedBytes = 0;
-  for (let position = 0; position < size; ) {
+  for (let position = from; position < size; ) {
     const chunk = readChunk(fd, position, Math.min(chunkBytes, size - position));
     if (chunk.length === 0) return;
     position += chunk.length;
-    let from = 0;
-    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, from)) {
-      const tooLong = carriedBytes + end - from > longestLine;
-      yield tooLong ? null : Buffer.concat([...carried, chunk.subarray(from, end)]);
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
+      const tooLong = carriedBytes + end - start > longestLine;
+      yield tooLong ? null : Buffer.concat([...carried, chunk.subarray(start, end)]);
       carried = [];
       carriedBytes = 0;
-      from = end + 1;
+      start = end + 1;
     }
-    carriedBytes += chunk.length - from;
-    if (carriedBytes <= longestLine) carried.push(chunk.subarray(from));
+    carriedBytes += chunk.length - start;
+    if (carriedBytes <= longestLine) carried.push(chunk.subarray(start));
     else carried = [];
   }
 }
@@ -57,11 +57,22 @@ export function* linesBackward(fd: number, size: number, most: number): Generato
   if (stop === 0 && insideLine && laterBytes > 0) yield lineOf(Buffer.alloc(0), later, laterBytes);
 }
 
+/** Where the last complete line between two positions ends; `from` if there is none. */
+export function endOfLines(fd: number, from: number, size: number): number {
+  for (let position = size; position > from; ) {
+    const start = Math.max(from, position - chunkBytes);
+    const at = readChunk(fd, start, position - start).lastIndexOf(newline);
+    if (at !== -1) return start + at + 1;
+    position = start;
+  }
+  return from;
+}
+
 function lineOf(head: Buffer, later: Buffer[], laterBytes: number): Buffer | null {
   return head.length + laterBytes > longestLine ? null : Buffer.concat([head, ...later]);
 }
 
-function readChunk(fd: number, position: number, length: number): Buffer {
+export function readChunk(fd: number, position: number, length: number): Buffer {
   const chunk = Buffer.allocUnsafe(length);
   let filled = 0;
   while (filled < length) {

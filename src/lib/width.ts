@@ -34,6 +34,44 @@ export function cut(text: string, columns: number): string {
   return columns > 0 ? `${kept}…` : "";
 }
 
+/** In lines of at most `columns`, broken between words where that is possible; what fits stays as it was. */
+export function wrap(text: string, columns: number): string[] {
+  return text
+    .replaceAll("\t", "    ")
+    .split("\n")
+    .flatMap((line) => (width(line) <= columns ? [line] : wrapLine(line, columns)));
+}
+
+function wrapLine(line: string, columns: number): string[] {
+  const lines: string[] = [];
+  let current = "";
+  let used = 0;
+  for (const part of line.split(/(?<= )(?! )/)) {
+    const wide = width(part);
+    if (used > 0 && used + width(part.trimEnd()) > columns) {
+      lines.push(current.trimEnd());
+      current = "";
+      used = 0;
+    }
+    if (wide <= columns) {
+      current += part;
+      used += wide;
+      continue;
+    }
+    for (const character of part) {
+      const each = width(character);
+      if (used > 0 && used + each > columns) {
+        lines.push(current);
+        current = "";
+        used = 0;
+      }
+      current += character;
+      used += each;
+    }
+  }
+  return current.trimEnd() === "" ? lines : [...lines, current.trimEnd()];
+}
+
 export const pad = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - width(text)));
 
 function characterWidth(code: number): number {

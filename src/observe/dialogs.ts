@@ -1,5 +1,7 @@
 // The dialog that an agent shows before it has a session: "do you trust this directory?". Asked only for silent processes.
-import type { Adapter } from "../adapters/adapter.ts";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Adapter, Repository } from "../adapters/adapter.ts";
 import type { StartDialog } from "../core/evidence.ts";
 import type { ProcessRow } from "../core/process.ts";
 import { isGone } from "./failure.ts";
@@ -10,7 +12,9 @@ const settingsLimit = 64 * 1024 * 1024;
 export function readDialog(adapter: Adapter, home: string, row: ProcessRow): StartDialog | null {
   const { trust } = adapter;
   const settings = trust === null ? null : readFirst(trust.files(home));
-  if (trust === null || settings === null || !trust.mustAsk(settings.text, row)) return null;
+  if (trust === null || settings === null) return null;
+  const cwd = row.detail?.cwd ?? null;
+  if (!trust.mustAsk(settings.text, row, cwd === null ? null : repositoryOf(cwd))) return null;
   const text = `Do you trust ${row.detail?.cwd ?? "this directory"}?`;
   return { process: row.identity, waiting: { kind: "trust", text, tool: null, options: [] }, source: settings.path };
 }
@@ -25,4 +29,17 @@ function readFirst(paths: readonly string[]): { path: string; text: string } | n
     }
   }
   return null;
+}
+
+/** null: a directory that is in none. */
+function repositoryOf(directory: string): Repository | null {
+  for (let root = directory; ; root = dirname(root)) {
+    const mark = join(root, ".git");
+    if (existsSync(mark)) {
+      // A worktree's mark is a file that leads to <main>/.git/worktrees/<name>.
+      const main = /^gitdir: (.+)\/\.git\/worktrees\//.exec(readFirst([mark])?.text ?? "")?.[1];
+      return { root, main: main ?? root };
+    }
+    if (dirname(root) === root) return null;
+  }
 }

@@ -64,18 +64,30 @@ export interface OpenFile {
   fd: number;
   size: number;
   writtenAt: number;
+  uid: number;
 }
 
-/** Hands an open regular file to `use`. O_NONBLOCK: opening a pipe must not wait for its writer. */
+/** Hands an open regular file to `use`. */
 export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
+  const file = openFile(path);
+  try {
+    return use(file);
+  } finally {
+    closeSync(file.fd);
+  }
+}
+
+/** For readers that take their time; who opens it closes it. O_NONBLOCK: opening a pipe must not wait for its writer. */
+export function openFile(path: string): OpenFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const stat = fstatSync(fd);
     if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
     if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
-    return use({ fd, size: stat.size, writtenAt: stat.mtimeMs });
-  } finally {
+    return { fd, size: stat.size, writtenAt: stat.mtimeMs, uid: stat.uid };
+  } catch (error) {
     closeSync(fd);
+    throw error;
   }
 }
 

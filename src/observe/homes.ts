@@ -1,11 +1,12 @@
 // Which data folders to look into: the default, what the environment says, what a person configured.
-import { realpathSync } from "node:fs";
-import { join } from "node:path";
+import { readlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
-import { fieldsOf, textsIn } from "../adapters/fields.ts";
+import { fieldsOf } from "../adapters/fields.ts";
 import type { Problem } from "../core/problem.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { readWhole, withFile } from "./files.ts";
+import { mayHang } from "./mounts.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,29 +30,73 @@ export function readSettings(env: Environment): { settings: Settings; problems: 
     const value: unknown = withFile(path, (file) => JSON.parse(readWhole(file, settingsLimit).toString("utf8")));
     const fields = fieldsOf(value);
     if (fields === null) return broken("not a JSON object");
-    const named = fieldsOf(fields["homes"]) ?? {};
-    const homes = Object.fromEntries(Object.keys(named).map((agent) => [agent, textsIn(named, agent)]));
-    return { settings: { homes }, problems: [] };
+    return checkedHomes(fields["homes"], env, path);
   } catch (error) {
     return isGone(error) ? { settings: none, problems: [] } : broken(failureText(error));
   }
+}
+
+/** Wrong types are said, not passed over: a home that is silently not looked into makes its sessions invisible. */
+function checkedHomes(value: unknown, env: Environment, source: string): ReturnType<typeof readSettings> {
+  const homes: Record<string, string[]> = {};
+  const problems: Problem[] = [];
+  const wrong = (message: string) => problems.push({ code: "config-unreadable", agent: null, source, message });
+  const named = value === undefined ? {} : fieldsOf(value);
+  if (named === null) wrong('"homes" must be an object: {"homes": {"<agent>": ["<folder>"]}}');
+  for (const [agent, folders] of Object.entries(named ?? {})) {
+    if (!Array.isArray(folders) || folders.some((folder) => typeof folder !== "string")) {
+      wrong(`"homes"."${agent}" must be a list of folders`);
+      continue;
+    }
+    const expanded = folders.map((folder) => String(folder).replace(/^~(?=\/|$)/, env["HOME"] ?? "~"));
+    for (const folder of expanded)
+      if (!folder.startsWith("/")) wrong(`"homes"."${agent}": not an absolute path: "${folder}"`);
+    homes[agent] = expanded.filter((folder) => folder.startsWith("/"));
+  }
+  return { settings: { homes }, problems };
 }
 
 /** The names of the homes of one agent, as the environment and the settings give them. */
 export function homesOf(adapter: Adapter, env: Environment, settings: Settings): string[] {
   const own = adapter.home(definedOnly(env));
   const plain = adapter.home(env["HOME"] === undefined ? {} : { HOME: env["HOME"] });
-  return [own, plain, ...(settings.homes[adapter.agent] ?? [])].filter((home) => home !== null);
+  const named = [own, plain, ...(settings.homes[adapter.agent] ?? [])].filter((home) => home !== null);
+  return named.map((home) => (home.startsWith("/") ? home : resolve(home)));
 }
 
-/** A home is known by its real path, so that the same store reached through a link is not listed twice. */
-export function realHome(home: string): string {
+/**
+ * A home is known by its real path, so that the same store reached through a link is not listed twice. Links are followed one by
+ * one: asking about anything on a server that does not answer would hang, so there the name stays as it is.
+ */
+export function realHome(home: string, mounts: string): string {
+  const rest = home.split("/").filter((part) => part !== "" && part !== ".");
+  let real = "";
+  for (let links = 0; rest.length > 0; ) {
+    const next = rest.shift() ?? "";
+    const path = next === ".." ? real.slice(0, Math.max(0, real.lastIndexOf("/"))) : `${real}/${next}`;
+    const target = next === ".." || mayHang(path, mounts) ? null : linkTarget(path);
+    if (target === null) {
+      real = path;
+      continue;
+    }
+    links += 1;
+    // A loop: reading the store says so, under the name it was given.
+    if (links > mostLinks) return home;
+    if (target.startsWith("/")) real = "";
+    rest.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
+  }
+  return real === "" ? "/" : real;
+}
+
+const mostLinks = 40;
+
+function linkTarget(path: string): string | null {
   try {
-    return realpathSync(home);
+    return readlinkSync(path);
   } catch (error) {
-    // Not there, or not reachable: reading the store says so, under the name it was given.
+    // Not a link, not there, or not to be seen: what it is shows when the store is read.
     if (errorCode(error) === "") throw error;
-    return home.replace(/\/+$/, "") || "/";
+    return null;
   }
 }
 

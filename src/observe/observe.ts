@@ -3,11 +3,13 @@
 import type { Adapter } from "../adapters/adapter.ts";
 import { deriveSessions } from "../core/derive.ts";
 import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.ts";
+import { namedHome } from "../core/found.ts";
 import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessTable } from "../core/process.ts";
 import type { Session, SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
 import { readDialog } from "./dialogs.ts";
+import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { findFiles } from "./files.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
@@ -15,7 +17,7 @@ import { type Identify, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcesses } from "./processes.ts";
-import { readClaims, readRecord, readStore, writtenAtOf } from "./stores.ts";
+import { readClaims, readRow, readStore } from "./stores.ts";
 
 export interface Look {
   adapters: readonly Adapter[];
@@ -39,7 +41,7 @@ export async function observe(look: Look): Promise<Evidence> {
   const now = look.now ?? Date.now;
   const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
   const { settings, problems } = readSettings(look.env);
-  const homes = new Homes();
+  const homes = new Homes(mountTable());
   for (const adapter of look.adapters)
     for (const name of homesOf(adapter, look.env, settings)) homes.add(adapter, name);
 
@@ -54,8 +56,8 @@ export async function observe(look: Look): Promise<Evidence> {
   } while (homes.hasUnread());
   for (const store of stores) store.names = homes.namesOf(store);
 
-  const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], problems };
-  lookAgain(evidence, look.adapters);
+  const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
+  await lookAgain(evidence, look.adapters, deadline);
   return evidence;
 }
 
@@ -63,8 +65,12 @@ export async function observe(look: Look): Promise<Evidence> {
 class Homes {
   private readonly known = new Map<string, { adapter: Adapter; home: string; names: Set<string>; read: boolean }>();
 
+  constructor(private readonly mounts: string) {}
+
+  /** A relative name would mean another folder for everyone who reads it. */
   add(adapter: Adapter, name: string): void {
-    const home = realHome(name);
+    if (!name.startsWith("/")) return;
+    const home = realHome(name, this.mounts);
     const key = `${adapter.agent}\0${home}`;
     const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), read: false };
     entry.names.add(name);
@@ -117,11 +123,10 @@ const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION"];
 
 function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: Homes): void {
   for (const row of table.rows) {
-    const env = row.detail?.ours && row.detail.sameFiles ? row.detail.env : null;
-    if (row.detail === null || env === null || !isLive(row)) continue;
+    const { detail } = row;
+    if (detail === null || !detail.ours || !isLive(row)) continue;
     for (const adapter of adapters) {
-      if (adapter.role(row.name, row.detail) === null) continue;
-      const home = adapter.home(env);
+      const home = adapter.role(row.name, detail) === null ? null : namedHome(adapter, detail);
       if (home !== null) homes.add(adapter, home);
     }
   }
@@ -138,19 +143,24 @@ function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): 
 }
 
 /** What was written while we looked: without an owner the record is final now, so reading it again settles it. */
-function lookAgain(evidence: Evidence, adapters: readonly Adapter[]): void {
+async function lookAgain(evidence: Evidence, adapters: readonly Adapter[], deadline: Deadline): Promise<void> {
   const { sessions } = deriveSessions(evidence, adapters);
   const mounts = mountTable();
   evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
-    if (adapter === undefined || mayHang(store.home, mounts)) continue;
+    if (adapter === undefined) continue;
     const here = sessions.filter((session) => session.agent === store.agent && session.home === store.home);
+    const doubtful = new Set(here.filter((session) => needsSecondLook(session, evidence.at)).map(({ id }) => id));
+    if (mayHang(store.home, mounts)) {
+      if (doubtful.size > 0) await readDistantRecordsAgain(adapter, store, doubtful, deadline);
+      continue;
+    }
     const silent = here.filter((session) => session.id === null).flatMap((session) => session.processes);
     if (silent.length > 0) readClaimsAgain(adapter, store, new Set(silent.map((row) => row.identity.pid)));
-    const doubtful = here.filter((session) => needsSecondLook(session, evidence.at));
-    readRecordsAgain(adapter, store, new Set(doubtful.map((session) => session.id)));
+    readRecordsAgain(adapter, store, doubtful);
   }
+  evidence.directories = lookUpDirectories(evidence, sessions, adapters, mounts);
 }
 
 const hasSpoken = ({ status }: Session): boolean =>
@@ -198,15 +208,27 @@ function readClaimsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<numbe
   if (fresh.size === 0) return;
   for (const set of adapter.records)
     for (const file of findFiles(store.home, set).files) {
-      const reading = fresh.has(file.subject) ? readRecord(adapter, file) : null;
-      if (reading !== null) store.rows.push({ id: file.subject, reading, writtenAt: writtenAtOf(file.path, reading) });
+      const row = fresh.has(file.subject) ? readRow(adapter, file) : null;
+      if (row !== null) store.rows.push(row);
     }
+}
+
+async function readDistantRecordsAgain(
+  adapter: Adapter,
+  store: Store,
+  ids: ReadonlySet<string | null>,
+  deadline: Deadline,
+): Promise<void> {
+  const again = await readDistantStore(adapter, store.home, deadline);
+  if (again?.listing.ok === false) store.listing = again.listing;
+  for (const row of store.rows)
+    if (ids.has(row.id)) row.reading = again?.rows.find(({ id }) => id === row.id)?.reading ?? row.reading;
 }
 
 function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<string | null>): void {
   for (const row of store.rows) {
     if (!ids.has(row.id) || !row.reading.ok) continue;
     // Vanished in between: what we read of it stands, it was there when we looked.
-    row.reading = readRecord(adapter, { path: row.reading.value.source, subject: row.id }) ?? row.reading;
+    row.reading = readRow(adapter, { path: row.reading.value.source, subject: row.id })?.reading ?? row.reading;
   }
 }

@@ -87,6 +87,9 @@ function readRow(
       const again = readStat(path, proc);
       if (again === "gone") return "gone";
       if (again === "foreign" || "code" in again) return again;
+      // Whoever keeps changing is not an agent that we could speak of; but it is one that we did not see.
+      if (attempt > mostAttempts)
+        return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
       // In the middle of exec the new name is there before arguments and environment are.
       if (isHalfMade(detail) && attempt < execAttempts) continue;
@@ -99,6 +102,7 @@ function readRow(
 }
 
 const execAttempts = 20;
+const mostAttempts = 100;
 
 const isHalfMade = ({ argv, env }: ProcessDetail): boolean =>
   (argv !== null && argv.join("") === "") || (env !== null && env[emptyEnvironment] === "");
@@ -193,7 +197,7 @@ function readDetail(pid: number, wish: ProcessWish, proc: ProcFs): ProcessDetail
   const ours = uid === null || uid === proc.uid;
   const argv = part("cmdline", (path) => splitNul(proc.read(path)));
   const exe = part("exe", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
-  const cwd = part("cwd", (path) => proc.link(path));
+  const cwd = part("cwd", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
   // Another user's environment is none of our business, even where we may read it.
   const env = ours ? part("environ", (path) => pickEnvironment(proc.read(path), wish.environment)) : null;
   const lockedFiles =

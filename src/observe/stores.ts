@@ -2,7 +2,7 @@
 import { readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter, Line, RecordFile } from "../adapters/adapter.ts";
-import { anyPid, type NativeRecord, type PidClaim, type Store } from "../core/evidence.ts";
+import { anyPid, type PidClaim, type Store } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward, linesForward } from "../lib/jsonl.ts";
@@ -10,7 +10,7 @@ import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles, type OpenFile, readWhole, withFile } from "./files.ts";
 
 /** How far back from a record's end the state of its last turn is looked for. */
-const tailLimit = 64 * 1024 * 1024;
+export const tailLimit = 64 * 1024 * 1024;
 const claimLimit = 1024 * 1024;
 
 /** null: there is no such store, which is no problem. */
@@ -34,8 +34,8 @@ export function readStore(adapter: Adapter, home: string, deadline: Deadline): S
     failure === undefined ? read(files.length) : unread(storeProblem(adapter, failure.path, failure.message));
   for (const file of files) {
     if (!adapter.isId(file.subject)) continue;
-    const reading = deadline.isOver() ? unread(tooSlow(adapter, file.path)) : readRecord(adapter, file);
-    if (reading !== null) store.rows.push({ id: file.subject, reading, writtenAt: writtenAtOf(file.path, reading) });
+    const row = deadline.isOver() ? unreadRow(file, tooSlow(adapter, file.path)) : readRow(adapter, file);
+    if (row !== null) store.rows.push(row);
   }
   return store;
 }
@@ -64,34 +64,38 @@ const tooSlow = (adapter: Adapter, source: string): Problem => ({
 });
 
 /** null: the file vanished between listing and reading, so there is no such record. */
-export function readRecord(adapter: Adapter, file: FoundFile): Reading<NativeRecord> | null {
+export function readRow(adapter: Adapter, file: FoundFile): Store["rows"][number] | null {
   try {
-    return withFile(file.path, (open) => adapter.parseRecord(recordFile(file, open)));
+    return withFile(file.path, (open) => {
+      const reading = adapter.parseRecord(recordFile(file, open));
+      return { id: file.subject, reading, writtenAt: open.writtenAt, uid: open.uid };
+    });
   } catch (error) {
     if (isGone(error)) return null;
     const message = `its record cannot be read: ${failureText(error)}`;
-    return unread({ code: "record-unreadable", agent: adapter.agent, source: file.path, message });
+    return unreadRow(file, { code: "record-unreadable", agent: adapter.agent, source: file.path, message });
   }
 }
 
-/** Of an unread record at least its file's time, where that much can be seen. */
-export function writtenAtOf(path: string, reading: Reading<NativeRecord>): number | null {
-  if (reading.ok) return reading.value.writtenAt;
+/** Of an unread record at least its file's time and owner, where that much can be seen. */
+function unreadRow(file: FoundFile, problem: Problem): Store["rows"][number] {
   try {
-    return statSync(path).mtimeMs;
+    const { mtimeMs, uid } = statSync(file.path);
+    return { id: file.subject, reading: unread(problem), writtenAt: mtimeMs, uid };
   } catch (error) {
     if (errorCode(error) === "") throw error;
-    return null;
+    return { id: file.subject, reading: unread(problem), writtenAt: null, uid: null };
   }
 }
 
-const recordFile = (file: FoundFile, { fd, size, writtenAt }: OpenFile): RecordFile => ({
+export const recordFile = (file: FoundFile, { fd, size, writtenAt }: OpenFile): RecordFile => ({
   id: file.subject,
   path: file.path,
   size,
   writtenAt,
   torn: size > 0 && byteAt(fd, size - 1) !== 10,
   startsLikeJson: size === 0 || byteAt(fd, 0) === 123,
+  tailBytes: tailLimit,
   forward: () => parsed(linesForward(fd, size)),
   backward: () => parsed(linesBackward(fd, size, tailLimit)),
 });
@@ -102,10 +106,10 @@ function byteAt(fd: number, position: number): number | undefined {
 }
 
 function* parsed(lines: Iterable<Buffer | null>): Generator<Line> {
-  for (const line of lines) if (line === null || line.length > 0) yield line === null ? { ok: false } : parseLine(line);
+  for (const line of lines) if (line === null || line.length > 0) yield line === null ? { ok: false } : parseJson(line);
 }
 
-function parseLine(line: Buffer): Line {
+export function parseJson(line: Buffer): Line {
   try {
     return { ok: true, value: JSON.parse(line.toString("utf8")) };
   } catch (error) {

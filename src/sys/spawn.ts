@@ -37,7 +37,7 @@ export async function runAndShow(
     env,
     stdin: "ignore",
     stdout: mode === "show" ? "inherit" : "pipe",
-    stderr: "inherit",
+    stderr: mode === "show" ? "inherit" : "ignore",
   });
   const text = child.stdout === undefined ? "" : await child.stdout.text();
   await child.exited;

@@ -6,11 +6,11 @@ import { fstatSync, writeSync } from "node:fs";
 /** A reader that went away (`| head`): not an error, but nobody is left to talk to. */
 export class ReaderGone extends Error {}
 
-export const writeOut = (text: string): void => writeAll(1, text);
+export const writeOut = (text: string | Buffer): void => writeAll(1, text);
 export const writeErr = (text: string): void => writeAll(2, text);
 
-function writeAll(fd: number, text: string): void {
-  const bytes = Buffer.from(text, "utf8");
+function writeAll(fd: number, text: string | Buffer): void {
+  const bytes = typeof text === "string" ? Buffer.from(text, "utf8") : text;
   for (let written = 0; written < bytes.length; ) {
     try {
       written += writeSync(fd, bytes, written, bytes.length - written);

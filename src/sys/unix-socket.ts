@@ -40,15 +40,17 @@ export function openWebSocket(path: string): Conversation {
   let waiting: PromiseWithResolvers<string> | null = null;
   let broken: Error | null = null;
   const socket = new WebSocket(`ws+unix://${path}:/`);
-  const fail = (message: string): void => {
-    broken ??= new Error(message);
+  const fail = (error: Error): void => {
+    broken ??= error;
     opened.reject(broken);
     waiting?.reject(broken);
   };
   opened.promise.catch(() => {});
   socket.onopen = () => opened.resolve();
-  socket.onerror = () => fail("the connection failed");
-  socket.onclose = () => fail("the host hung up");
+  // Bun's event carries the system's error (ECONNREFUSED: a socket that was left behind).
+  socket.onerror = (event) =>
+    fail("error" in event && event.error instanceof Error ? event.error : new Error("the connection failed"));
+  socket.onclose = () => fail(new Error("the host hung up"));
   socket.onmessage = ({ data }) => {
     const text = String(data);
     if (waiting === null) heard.push(text);

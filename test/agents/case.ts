@@ -8,7 +8,12 @@ export interface Expected {
   outcome: "completed" | "failed" | "interrupted" | "cut-off" | null;
   /** The files alone cannot show it: an honest reader may say unclear (running) or null (outcome). */
   notInTheFiles?: true;
-  waiting?: { kind: "permission" | "question" | "plan" | "trust"; tool: string | null };
+  waiting?: {
+    kind: "permission" | "question" | "plan" | "trust";
+    tool: string | null;
+    text?: string;
+    options?: string[];
+  };
   background?: { shells: number; subagents: number };
   parent?: string;
   continuedBy?: string;

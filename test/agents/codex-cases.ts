@@ -7,21 +7,24 @@ import { usagePerRequest } from "./fake-model.ts";
 import { codexBinary, type Headless, lockedThreads, readLines, rollout, type Tui, type World, waitFor } from "./rig.ts";
 
 const model = "gpt-5-codex";
-const askToLeave = `make it ;; TOOL=exec_command ${JSON.stringify({
+export const askToLeave = `make it ;; TOOL=exec_command ${JSON.stringify({
   cmd: "touch made",
   sandbox_permissions: "require_escalated",
-  justification: "May I make it?",
+  justification: "May I make it",
 })}`;
 const askWhich = `ask me ;; TOOL=request_user_input ${JSON.stringify({
   questions: [
     {
-      id: "colour",
-      header: "Colour",
-      question: "Which colour?",
+      // Short, so that a capture keeps it.
+      id: "a",
+      header: "A",
+      question: "Colour?",
       options: ["Red", "Blue"].map((label) => ({ label, description: `${label} it is` })),
     },
   ],
 })}`;
+const leave = { kind: "permission" as const, tool: "exec_command", text: "touch made (May I make it)" };
+const which = { kind: "question" as const, tool: "request_user_input", text: "Colour?", options: ["Red", "Blue"] };
 const forever = "wait ;; BASH=tail -f /dev/null";
 
 export function codexCases(): CaptureCase[] {
@@ -43,14 +46,18 @@ const facts = (prompt: string | null, answers: number): Expected["facts"] => ({
         },
 });
 
-const running = (activity: "working" | "waiting" | "idle", prompt: string | null, answers: number): Expected => ({
+export const running = (
+  activity: "working" | "waiting" | "idle",
+  prompt: string | null,
+  answers: number,
+): Expected => ({
   state: "running",
   activity,
   outcome: null,
   facts: facts(prompt, answers),
 });
 
-const stopped = (outcome: Expected["outcome"], prompt: string, answers: number): Expected => ({
+export const stopped = (outcome: Expected["outcome"], prompt: string, answers: number): Expected => ({
   state: "stopped",
   activity: null,
   outcome,
@@ -175,14 +182,16 @@ function headlessCases(): CaptureCase[] {
         const first = exec(world, prompt);
         await first.exited;
         const id = await started(first);
-        const again = exec(world, "fork", id, "other way ;; SAY=two");
-        const ending = inWords(await again.exited);
-        const fork = await started(again);
+        const again = "other way ;; SAY=two";
+        const second = exec(world, "fork", id, again);
+        const ending = inWords(await second.exited);
+        const fork = await started(second);
         const sessions: CapturedSession[] = [
           { id, pid: null, expected: { ...stopped("completed", prompt, 1), result: "one" } },
-          { id: fork, pid: null, expected: { ...stopped("completed", prompt, 2), result: "two", parent: id } },
+          // The prompt is its own: the parent's history is not in its rollout. The tokens are both's.
+          { id: fork, pid: null, expected: { ...stopped("completed", again, 2), result: "two", parent: id } },
         ];
-        return { command: again.command, moment: "dead", ending, sessions };
+        return { command: second.command, moment: "dead", ending, sessions };
       },
     },
     {
@@ -213,7 +222,8 @@ function interfaceCases(): CaptureCase[] {
       name: "tui-fresh",
       async run(world) {
         const { tui, id } = await open(world);
-        const sessions = [{ id, pid: tui.pid, expected: running("idle", null, 0) }];
+        const expected: Expected = { ...running("idle", null, 0), notInTheFiles: true };
+        const sessions = [{ id, pid: tui.pid, expected }];
         return { command: tui.command, moment: "live", sessions };
       },
     },
@@ -234,7 +244,7 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         const prompt = "hello ;; SAY=the answer";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "task_complete");
         const sessions = [{ id, pid: tui.pid, expected: { ...running("idle", prompt, 1), result: "the answer" } }];
         return { command: tui.command, moment: "live", sessions };
@@ -246,11 +256,10 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         const prompt = askToLeave;
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "function_call");
         await tui.shows(/would you like to run|allow|approve/i);
-        const waiting = { kind: "permission" as const, tool: "exec_command" };
-        const expected: Expected = { ...running("waiting", prompt, 1), notInTheFiles: true, waiting };
+        const expected: Expected = { ...running("waiting", prompt, 1), notInTheFiles: true, waiting: leave };
         return { command: tui.command, moment: "live", sessions: [{ id, pid: tui.pid, expected }] };
       },
     },
@@ -259,8 +268,7 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         await askInPlanMode(world, tui, id);
-        const waiting = { kind: "question" as const, tool: "request_user_input" };
-        const sessions = [{ id, pid: tui.pid, expected: { ...running("waiting", askWhich, 1), waiting } }];
+        const sessions = [{ id, pid: tui.pid, expected: { ...running("waiting", askWhich, 1), waiting: which } }];
         return { command: tui.command, moment: "live", sessions };
       },
     },
@@ -269,7 +277,7 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         const prompt = "hello ;; HOLD=answer";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "UserMessage");
         await waitFor("the request", () => world.model.requests.length > 0);
         tui.press("Escape");
@@ -283,7 +291,7 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         const prompt = "hello ;; HOLD=answer";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "UserMessage");
         tui.close();
         const ending = inWords(await tui.exited);
@@ -296,7 +304,7 @@ function interfaceCases(): CaptureCase[] {
       async run(world) {
         const { tui, id } = await open(world);
         const prompt = "hello ;; SAY=one";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "task_complete");
         await tui.shows(/one/);
         await submit(tui, "/new");
@@ -304,7 +312,7 @@ function interfaceCases(): CaptureCase[] {
         tui.press("Enter");
         const second = await waitFor("the new thread", () => lockedThreads(tui.pid).find((thread) => thread !== id));
         const again = "afresh ;; SAY=two";
-        await submit(tui, again);
+        await say(tui, again);
         await recorded(world, second, "task_complete");
         const first = lockedThreads(tui.pid).includes(id)
           ? { ...running("idle", prompt, 1), result: "one" }
@@ -342,7 +350,7 @@ function hostedCases(): CaptureCase[] {
       async run(world) {
         const { tui, id, host } = await open(world);
         const prompt = "hello ;; HOLD=answer";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "UserMessage");
         const sessions = [{ id, pid: host, expected: running("working", prompt, 0) }];
         return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
@@ -354,11 +362,10 @@ function hostedCases(): CaptureCase[] {
       async run(world) {
         const { tui, id, host } = await open(world);
         const prompt = askToLeave;
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "function_call");
         await tui.shows(/would you like to run|allow|approve/i);
-        const waiting = { kind: "permission" as const, tool: "exec_command" };
-        const sessions = [{ id, pid: host, expected: { ...running("waiting", prompt, 1), waiting } }];
+        const sessions = [{ id, pid: host, expected: { ...running("waiting", prompt, 1), waiting: leave } }];
         return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
       },
     },
@@ -368,8 +375,7 @@ function hostedCases(): CaptureCase[] {
       async run(world) {
         const { tui, id, host } = await open(world);
         await askInPlanMode(world, tui, id);
-        const waiting = { kind: "question" as const, tool: "request_user_input" };
-        const sessions = [{ id, pid: host, expected: { ...running("waiting", askWhich, 1), waiting } }];
+        const sessions = [{ id, pid: host, expected: { ...running("waiting", askWhich, 1), waiting: which } }];
         return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
       },
     },
@@ -379,7 +385,7 @@ function hostedCases(): CaptureCase[] {
       async run(world) {
         const { tui, id, host } = await open(world);
         const prompt = "hello ;; SAY=the answer";
-        await submit(tui, prompt);
+        await say(tui, prompt);
         await recorded(world, id, "task_complete");
         await tui.shows(/the answer/);
         await submit(tui, "/quit");
@@ -394,20 +400,27 @@ function hostedCases(): CaptureCase[] {
 /** Outside of plan mode Codex answers such a call itself, with an error. */
 async function askInPlanMode(world: World, tui: Tui, id: string): Promise<void> {
   await submit(tui, "/plan");
-  await tui.shows(/plan mode/i);
-  await submit(tui, askWhich);
-  await tui.shows(/Blue it is/);
+  await tui.shows(/Plan mode \(shift/);
+  await say(tui, askWhich);
+  await tui.shows(/\d\. Blue/);
   await recorded(world, id, "function_call");
 }
 
+/** Pasted, so that it is one event: of a text typed in one go, Codex may take the Enter for a part. */
+export async function say(tui: Tui, text: string): Promise<void> {
+  tui.type(`\x1b[200~${text}\x1b[201~`);
+  await tui.shows(new RegExp(`› ${text.slice(0, 10).trimEnd()}`));
+  tui.press("Enter");
+}
+
 /** The thread's id: first line of `exec --json`. */
-const started = (agent: Headless): Promise<string> =>
+export const started = (agent: Headless): Promise<string> =>
   waitFor("thread.started", () => /"thread_id":"([^"]+)"/.exec(agent.stdout())?.[1], {
     explain: () => agent.stderr(),
   });
 
 /** The rollout holds a line of this kind (payload type or item type). */
-const recorded = (world: World, id: string, kind: string): Promise<true> =>
+export const recorded = (world: World, id: string, kind: string): Promise<true> =>
   waitFor(`${kind} in the rollout of ${id}`, () => {
     const path = rollout(world, id);
     return path !== null && readLines(path).some((line) => JSON.stringify(line).includes(`"type":"${kind}"`));
@@ -416,4 +429,4 @@ const recorded = (world: World, id: string, kind: string): Promise<true> =>
 const owner = (world: World, id: string): number | null =>
   world.processes().find(({ pid }) => lockedThreads(pid).includes(id))?.pid ?? null;
 
-const ready = (tui: Tui): Promise<string> => tui.shows(/› Ask Codex|\? for shortcuts/);
+export const ready = (tui: Tui): Promise<string> => tui.shows(/› Ask Codex|\? for shortcuts/);

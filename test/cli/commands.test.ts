@@ -18,7 +18,7 @@ describe("help", () => {
     expect(out).toMatchSnapshot();
   });
 
-  test.each(["list", "ls", "ps", "status", "why", "adapters", "doctor", "demo"])(
+  test.each(["list", "ls", "ps", "status", "why", "peek", "logs", "result", "adapters", "doctor", "demo"])(
     "of %s has a usage and examples",
     async (name) => {
       await using world = new World();
@@ -173,17 +173,17 @@ describe("why", () => {
     const { out } = await world.run(["why", agent.id]);
     expect(out).toContain("is cut-off");
     expect(out).toContain(`stale: process ${agent.pid} is gone`);
-    expect(out).toContain("the table read to its end; none has this session");
+    expect(out).toContain("the table read to its end; no process of demo lives");
     expect(out).toContain("open: no end recorded");
     expect(existsSync(join(world.home, "live", `${agent.pid}.json`))).toBe(true);
   });
 });
 
 describe("output", () => {
-  test("status --json is the row of list, with evidence", async () => {
+  test("status --json is the row of list --tokens, with evidence", async () => {
     await using world = new World();
     const id = world.record(done);
-    const [row] = (await world.list()).sessions;
+    const [row] = (await world.list("--tokens")).sessions;
     const { evidence, wouldChange, ...status } = await world.json<
       Listed & { evidence: unknown[]; wouldChange: string[] }
     >("status", id);
@@ -237,7 +237,7 @@ test("doctor and adapters say what is here", async () => {
   world.record(done);
   const doctor = await world.run(["doctor"]);
   expect(doctor.code).toBe(0);
-  expect(doctor.out).toContain("1 sessions in ~/demo-home");
+  expect(doctor.out).toContain("1 session in ~/demo-home");
   const adapters = await world.json<{ agent: string; homes: { path: string; exists: boolean }[] }[]>("adapters");
   expect(adapters.find(({ agent }) => agent === "demo")?.homes).toContainEqual({ path: world.home, exists: true });
 });

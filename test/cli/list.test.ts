@@ -208,7 +208,8 @@ test("asking changes nothing: no file is made, touched or removed", async () => 
       .sort()
       .map((name) => [name, Bun.file(join(world.root, name)).lastModified]);
   const before = snapshot();
-  for (const args of [["list", "-a"], ["status", agent.id], ["why", agent.id], ["doctor"], ["adapters"], []])
+  const about = ["status", "why", "peek", "logs", "result"].map((command) => [command, agent.id]);
+  for (const args of [["list", "-a"], ["list", "-a", "--tokens"], ...about, ["doctor"], ["adapters"], []])
     await world.run(args);
   expect(snapshot()).toEqual(before);
 });

@@ -125,10 +125,9 @@ for (const adapter of adapters)
           expect(others(list)).toEqual(others(victim.dead));
           mend(victim);
         }
-        const other = victim.store.rows.find(({ id }) => id !== victim.id);
-        if (other === undefined) continue;
-        const [first, last] = [other.id, victim.id].sort();
-        const gone = victim.store.rows.find(({ id }) => id === last)?.reading;
+        const others = victim.store.rows.slice(0, -1).map(({ id }) => id);
+        const gone = victim.store.rows.at(-1)?.reading;
+        if (others.length === 0) continue;
         if (!gone?.ok) throw new Error("a captured record must be readable");
         const aside = `${victim.home}-gone`;
         cpSync(gone.value.source, aside, { preserveTimestamps: true });
@@ -140,7 +139,7 @@ for (const adapter of adapters)
           },
         };
         const list = await look({ ...victim, adapter: removing }, victim.nobody);
-        expect([list.complete, list.sessions.map(({ id }) => id)]).toEqual([true, [first ?? null]]);
+        expect([list.complete, list.sessions.map(({ id }) => id).sort()]).toEqual([true, others.sort()]);
         renameSync(aside, gone.value.source);
       }
     });
@@ -175,7 +174,8 @@ for (const adapter of adapters)
         if (typeof value !== "object" || value === null) return value;
         return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, evil(inner)]));
       };
-      for (const victim of records.filter((_, index) => index % 3 === 0)) {
+      const sessions = records.filter(({ dead, id }) => stateOf(dead, id) !== undefined);
+      for (const victim of sessions.filter((_, index) => index % 3 === 0)) {
         const lines = linesOf(victim.bytes).map((line) => JSON.stringify(evil(parsed(line))));
         writeFileSync(victim.path, textOf(lines));
         const commands = [

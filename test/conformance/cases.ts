@@ -1,11 +1,11 @@
 // The golden folders: test/fixtures/<agent>/<case>/ with case.json and home/, the agent's files as they were captured.
-import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter } from "../../src/adapters/adapter.ts";
+import type { Adapter, HostProtocol } from "../../src/adapters/adapter.ts";
 import { deriveSessions } from "../../src/core/derive.ts";
-import type { Store } from "../../src/core/evidence.ts";
-import { read } from "../../src/core/problem.ts";
-import type { ProcessTable } from "../../src/core/process.ts";
+import type { Evidence, HostedSession, StartDialog, Store } from "../../src/core/evidence.ts";
+import { type Reading, read } from "../../src/core/problem.ts";
+import type { ProcessRow, ProcessTable } from "../../src/core/process.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
 import { deadlineIn } from "../../src/lib/deadline.ts";
 import { readStore } from "../../src/observe/stores.ts";
@@ -16,7 +16,8 @@ const patienceMs = 60_000;
 
 /** Only what a case names is compared. */
 export interface Expected {
-  id: string;
+  /** null: a live process without a session. */
+  id: string | null;
   [key: string]: unknown;
 }
 
@@ -26,6 +27,9 @@ export interface CapturedCase {
   moment: "live" | "dead";
   /** Who lived at that moment; without it, every process that announces itself in the files. */
   processes: CapturedProcess[] | null;
+  cwd: string | null;
+  /** What a host answered at that moment, by method. */
+  host: Record<string, unknown> | null;
   expected: Expected[];
 }
 
@@ -37,6 +41,8 @@ interface CaseFile {
   date: string;
   moment: "live" | "dead";
   processes?: CapturedProcess[];
+  cwd?: string;
+  host?: Record<string, unknown>;
   expected?: Expected;
   sessions?: { id: string; expected: Record<string, unknown> }[];
 }
@@ -52,17 +58,20 @@ function readCase(agent: string, name: string, folder: string): CapturedCase {
   for (const key of ["version", "command", "date"] as const)
     if (file[key] === undefined) throw new Error(`${agent}/${name}: case.json has no ${key}`);
   if (file.agent !== agent) throw new Error(`${agent}/${name}: case.json is about ${file.agent}`);
-  const several = (file.sessions ?? []).map(({ id, expected }) => ({ ...expected, id }));
+  const several = (file.sessions ?? []).map(({ id, expected }) => ({ ...expected, id: id || null }));
   const expected = file.expected === undefined ? several : [file.expected];
   if (expected.length === 0) throw new Error(`${agent}/${name}: case.json expects nothing`);
-  return { name, folder, moment: file.moment, processes: file.processes ?? null, expected };
+  const { moment, processes = null, cwd = null, host = null } = file;
+  return { name, folder, moment, processes, cwd, host, expected };
 }
 
 /** Puts the files where the agent has them by default below this HOME. */
 export function placeCase(adapter: Adapter, captured: CapturedCase, userHome: string): string {
   const home = adapter.home({ HOME: userHome });
   if (home === null) throw new Error(`${adapter.agent} has no default home`);
-  cpSync(join(captured.folder, "home"), home, { recursive: true, preserveTimestamps: true });
+  const files = join(captured.folder, "home");
+  mkdirSync(home, { recursive: true });
+  if (existsSync(files)) cpSync(files, home, { recursive: true, preserveTimestamps: true });
   return home;
 }
 
@@ -74,22 +83,69 @@ export function storeAt(adapter: Adapter, home: string): Store {
 
 /** The processes of the captured moment. */
 export function tableAt(
-  { moment, processes }: CapturedCase,
+  { moment, processes, cwd }: CapturedCase,
   adapter: Adapter,
   store: Store,
   userHome: string,
 ): ProcessTable {
-  const alive = moment === "dead" ? [] : (processes ?? claimedProcesses(adapter, store));
+  const seen = processes?.map((each) => (cwd === null ? each : { cwd, ...each }));
+  const alive = moment === "dead" ? [] : (seen ?? claimedProcesses(adapter, store));
   return tableOf(alive, store, userHome);
 }
 
 /** The clock stands still, so that two answers can be compared whole. */
 const at = Date.parse("2027-01-01T00:00:00Z");
 
-export const derive = (adapter: Adapter, store: Store, table: ProcessTable): SessionList =>
-  deriveSessions({ at, processes: read(table), stores: [store], hosts: [], dialogs: [], problems: [] }, [adapter]);
+export function derive(adapter: Adapter, store: Store, table: ProcessTable, heard: Heard = silence): SessionList {
+  return deriveSessions({ at, processes: read(table), stores: [store], ...heard, problems: [], directories: {} }, [
+    adapter,
+  ]);
+}
 
-export function sessionNamed(list: SessionList, id: string): Session {
+type Heard = Pick<Evidence, "hosts" | "dialogs">;
+
+const silence: Heard = { hosts: [], dialogs: [] };
+
+/** What hosts and dialogs said at the captured moment. */
+export function heardAt({ host, cwd }: CapturedCase, adapter: Adapter, store: Store, table: ProcessTable): Heard {
+  const { agent, home } = store;
+  const place = { address: "captured", process: null, startedAt: null };
+  const answer = host === null || adapter.host === null ? null : replay(adapter.host, host);
+  return {
+    hosts: answer === null ? [] : [{ agent, home, ...place, answer }],
+    dialogs: table.rows.flatMap((row) => dialogOf(row, adapter, home, cwd) ?? []),
+  };
+}
+
+/** Talks with the captured answers as if their host gave them now: one to each request, by its method. */
+function replay(protocol: HostProtocol, answers: Record<string, unknown>): Reading<HostedSession[]> {
+  const heard: string[] = [];
+  let said = protocol.opening;
+  for (;;) {
+    const requests = said.map((text) => JSON.parse(text) as { id?: unknown; method: string });
+    said = [];
+    for (const { id, method } of requests) {
+      if (id === undefined) continue;
+      heard.push(JSON.stringify({ id, result: answers[method] }));
+      const step = protocol.next(heard);
+      if ("answer" in step) return step.answer;
+      said = [...said, ...step.send];
+    }
+    if (said.length === 0) throw new Error("the conversation with the host does not end");
+  }
+}
+
+/** Captured directories are roots of repositories. */
+function dialogOf(row: ProcessRow, { trust, role }: Adapter, home: string, cwd: string | null): StartDialog | null {
+  const source = trust?.files(home).find((path) => existsSync(path));
+  if (trust === null || source === undefined || row.detail === null || role(row.name, row.detail) !== "agent")
+    return null;
+  const repository = cwd === null ? null : { root: cwd, main: cwd };
+  if (!trust.mustAsk(readFileSync(source, "utf8"), row, repository)) return null;
+  return { process: row.identity, waiting: { kind: "trust", text: null, tool: null, options: [] }, source };
+}
+
+export function sessionNamed(list: SessionList, id: string | null): Session {
   const found = list.sessions.find((session) => session.id === id);
   if (found === undefined) throw new Error(`no session ${id} among ${list.sessions.map((each) => each.id).join(", ")}`);
   return found;

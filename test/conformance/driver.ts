@@ -76,3 +76,9 @@ export interface HostDriver {
 }
 
 export const drivers: readonly Driver[] = [demoDriver];
+
+/** These take their lives with the real tool and a fake model instead, in test/agents. */
+export const realAgents: Readonly<Record<string, string>> = {
+  "claude-code": "claude.test.ts",
+  codex: "codex.test.ts",
+};

@@ -2,10 +2,10 @@
 // Run it in a pid namespace of its own: scripts/test ./test/conformance/live.test.ts
 import { describe, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { adapters } from "../../src/adapters/registry.ts";
-import { drivers, endings, type Step } from "./driver.ts";
+import { drivers, endings, realAgents, type Step } from "./driver.ts";
 import { expectRows, rowsOf } from "./rows.ts";
 import { waitFor } from "./wait.ts";
 import { type Agent, World } from "./world.ts";
@@ -21,8 +21,11 @@ const work: Step = { do: "work", name: "work" };
 const end: Step = { do: "end", outcome: "completed" };
 const stay: Step = { do: "stay" };
 
-test("every adapter has a driver", () => {
-  expect(drivers.map(({ agent }) => agent).sort()).toEqual(adapters.map(({ agent }) => agent).sort());
+test("every adapter has a driver, or its lives among the real agents", () => {
+  const driven = [...drivers.map(({ agent }) => agent), ...Object.keys(realAgents)];
+  expect(driven.sort()).toEqual(adapters.map(({ agent }) => agent).sort());
+  const files = Object.values(realAgents).map((name) => join(import.meta.dir, "..", "agents", name));
+  expect(files.filter((path) => !existsSync(path))).toEqual([]);
 });
 
 for (const adapter of adapters)

@@ -113,9 +113,14 @@ export function mend({ path, bytes }: Victim): void {
   utimesSync(path, writtenAt, writtenAt);
 }
 
-/** One bad file costs one row: the others stay as they were, to the letter. */
+/** One bad file costs one row: the others stay as they were, to the letter. Of a subagent it costs its session's count. */
 export function neighbourFaults(victim: Victim, look: Look): string[] {
-  const others = (list: SessionList): Session[] => list.sessions.filter(({ id }) => id !== victim.id);
+  const reading = victim.store.rows.find(({ id }) => id === victim.id)?.reading;
+  const root = reading?.ok ? reading.value.subagentOf : null;
+  const others = (list: SessionList): Session[] =>
+    list.sessions
+      .filter(({ id }) => id !== victim.id)
+      .map((session) => (session.id === root && root !== null ? { ...session, background: null } : session));
   const rows = (store: Store) => store.rows.filter(({ id }) => id !== victim.id);
   return [
     !Bun.deepEquals(rows(look.store), rows(victim.store)) && "another record is read differently",

@@ -27,7 +27,8 @@ const repository = resolve(import.meta.dir, "../..");
 const { values: options } = parseArgs({
   options: {
     schedules: { type: "string" },
-    seed: { type: "string", default: "1" },
+    // Without one: a fresh seed, printed, so that every run looks elsewhere and can be repeated.
+    seed: { type: "string", default: String(crypto.getRandomValues(new Uint32Array(1))[0] ?? 1) },
     steps: { type: "string", default: "8" },
     workers: { type: "string", default: "2" },
     bin: { type: "string", default: join(repository, "dist/agentctl") },
@@ -50,6 +51,7 @@ async function outside(): Promise<number> {
     console.error(`truth: cannot run: ${refusal}`);
     return 1;
   }
+  console.log(`truth: seed ${options.seed}`);
   const base = mkdtempSync(join(sameDeviceAsRoot(repository), "agentctl-truth-"));
   const started = performance.now();
   try {

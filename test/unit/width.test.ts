@@ -1,7 +1,7 @@
 // Text of strangers before it meets a terminal: nothing in it acts, and it keeps to its column.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { cut, oneLine, pad, plainText, width } from "../../src/lib/width.ts";
+import { cut, oneLine, pad, plainText, width, wrap } from "../../src/lib/width.ts";
 
 describe("plainText", () => {
   const cases: [name: string, text: string, plain: string][] = [
@@ -155,6 +155,28 @@ describe("cut and pad", () => {
         expect(pad(text, columns).startsWith(text)).toBe(true);
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe("wrap", () => {
+  test.each([
+    ["what fits stays, with its spaces", "  a  b\n\n c", 10, ["  a  b", "", " c"]],
+    ["between words", "one two three", 7, ["one two", "three"]],
+    ["exactly full", "one two", 7, ["one two"]],
+    ["a word that is too long is broken", "abcdefgh ij", 3, ["abc", "def", "gh", "ij"]],
+    ["wide characters count twice", "世界世界", 5, ["世界", "世界"]],
+    ["tabs become spaces", "\ta", 10, ["    a"]],
+  ])("%s", (_name, text, columns, lines) => expect(wrap(text, columns)).toEqual(lines));
+
+  test("no line is wider, no word is lost", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 2, max: 40 }), (text, columns) => {
+        const plain = plainText(text);
+        const lines = wrap(plain, columns);
+        for (const line of lines) expect(width(line)).toBeLessThanOrEqual(columns);
+        expect(lines.join("").replace(/\s/g, "")).toBe(plain.replace(/\s/g, ""));
+      }),
     );
   });
 });

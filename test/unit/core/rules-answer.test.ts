@@ -97,7 +97,8 @@ describe("rule 7: every status carries its evidence", () => {
       },
       {
         fact: "link",
-        value: "the process announced this session itself",
+        value:
+          "the process announced this session itself: it wrote pid 10, start 1000, this boot; the kernel says start 1000",
         source: "/live/10.json",
         rule: "R9",
         at: now,
@@ -122,7 +123,7 @@ describe("rule 7: every status carries its evidence", () => {
       { fact: "announcement", value: "stale: process 10 is gone", source: "/live/10.json", rule: "R1", at: ago(9) },
       {
         fact: "no owner",
-        value: "1 processes seen, the table read to its end; none has this session of speaker",
+        value: "1 processes seen, the table read to its end; no process of speaker lives",
         source: "/proc",
         rule: "R2",
         at: now,

@@ -55,7 +55,7 @@ describe("rule 1: the announced process", () => {
 describe("rule 1: never the pid alone", () => {
   const alive = [process(10, "speaker")];
   const recycled = [process(10, "speaker", { start: "7777" })];
-  const why = "process 10 of this agent runs in its directory and has not said which session it has";
+  const why = "process 10 of this agent may have it: it lives, and has not said which session it has";
   const cases: [name: string, world: World, expected: Seen[]][] = [
     ["recycled by a stranger", { processes: [stranger(10, { start: "7777" })], stores: [announced] }, [stopped("s1")]],
     [

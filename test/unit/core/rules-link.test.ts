@@ -200,7 +200,7 @@ describe("rule 9: two live writers", () => {
 describe("rule 9: by directory", () => {
   const mute = (pid: number, change: RowChange = {}) => process(pid, "mute", change);
   const why = (pid: number) =>
-    `process ${pid} of this agent runs in its directory and has not said which session it has`;
+    `process ${pid} of this agent may have it: it lives, and has not said which session it has`;
   const r = record;
   const one = [store("mute", [r("s1")])];
   const two = [store("mute", [r("s1"), r("s2")])];

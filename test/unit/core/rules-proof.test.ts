@@ -91,7 +91,7 @@ describe("rule 2: a reading that failed", () => {
     [
       "the announcement of a live process",
       { processes: [process(10, "speaker", { cwd: "/else" })], stores: [store("speaker", [s1], [badClaim(10)])] },
-      [unknown("s1", claimFails), unrecorded(10)],
+      [unknown("s1", claimFails), unrecorded(10, "its announcement cannot be read")],
     ],
     ["the announcement of a dead process", { stores: [store("speaker", [s1], [badClaim(10)])] }, [stopped("s1")]],
     [

@@ -153,9 +153,13 @@ export const badClaim = (pid: number): Store["claims"][number] => ({
   reading: unread(problem("claim-unreadable", pid === anyPid ? "/live" : `/live/${pid}.json`)),
 });
 
+/** Whose the record files are: not the uid of `process`, so another user's process has no business with them. */
+const recordOwner = 42;
+
 export const badRecord = (id: string): Store["rows"][number] => ({
   id,
   writtenAt: null,
+  uid: recordOwner,
   reading: unread(problem("record-unreadable", `/records/${id}.jsonl`, "its record cannot be read: EIO")),
 });
 
@@ -174,7 +178,9 @@ export function store(
     names: [home],
     onRootDevice: true,
     listing: read(rows.length),
-    rows: rows.map((row) => ("reading" in row ? row : { id: row.id, reading: read(row), writtenAt: row.writtenAt })),
+    rows: rows.map((row) =>
+      "reading" in row ? row : { id: row.id, reading: read(row), writtenAt: row.writtenAt, uid: recordOwner },
+    ),
     claims: claims.map((word) => ("reading" in word ? word : { pid: word.pid, reading: read(word) })),
     successions: [],
     ...change,
@@ -206,6 +212,7 @@ export interface World {
   table?: Partial<ProcessTable>;
   stores?: Store[];
   hosts?: HostAnswer[];
+  directories?: Evidence["directories"];
   problems?: Problem[];
   at?: number;
 }
@@ -229,6 +236,7 @@ export function evidence(world: World): Evidence {
     stores: world.stores ?? [],
     hosts: world.hosts ?? [],
     dialogs: [],
+    directories: world.directories ?? {},
     problems: world.problems ?? [],
   };
 }

@@ -1,0 +1,70 @@
+// How Codex's app-server is asked which threads it has loaded, and what they are doing.
+import type { HostedSession, Waiting } from "../core/evidence.ts";
+import { read, unread } from "../core/problem.ts";
+import type { HostProtocol } from "./adapter.ts";
+import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, textIn, uuidIn } from "./fields.ts";
+
+export const daemon: HostProtocol = {
+  sockets: { folder: "app-server-control", name: /^(?<id>app-server-control)\.sock$/ },
+  transport: "websocket",
+  opening: [request("initialize", "initialize", { clientInfo: { name: "agentctl", title: "agentctl", version: "1" } })],
+  next: nextMessages,
+};
+
+function request(id: string, method: string, params: Fields): string {
+  return JSON.stringify({ id, method, params });
+}
+
+const listPage = (cursor: string | null): string =>
+  request(`list ${cursor ?? ""}`, "thread/loaded/list", cursor === null ? {} : { cursor });
+
+/** initialize, then the loaded threads page by page, then each of them: all by its own answers. */
+function nextMessages(heard: readonly string[]): ReturnType<HostProtocol["next"]> {
+  const answers = heard.map(answerOf).filter((answer) => answer !== null);
+  const newest = answerOf(heard.at(-1) ?? "");
+  const pages = answers.filter(({ id }) => id.startsWith("list "));
+  const ids = pages.flatMap(({ result }) => idsIn(result));
+  const failed = answers.find(({ id, error }) => error && !isUuid(id));
+  if (failed !== undefined)
+    return {
+      answer: unread({ code: "host-silent", agent: "codex", source: "", message: `no answer to ${failed.id}` }),
+    };
+  if (newest === null) return { send: [] };
+  if (newest.id === "initialize") return { send: [JSON.stringify({ method: "initialized" }), listPage(null)] };
+  const cursor = textIn(newest.result, "nextCursor");
+  const reads = idsIn(newest.result).map((id) => request(id, "thread/read", { threadId: id, includeTurns: false }));
+  if (newest.id.startsWith("list ") && cursor !== null) return { send: [listPage(cursor), ...reads] };
+  if (newest.id.startsWith("list ") && reads.length > 0) return { send: reads };
+  const threads = answers.filter(({ id }) => isUuid(id));
+  const isWhole = pages.some(({ result }) => textIn(result, "nextCursor") === null);
+  if (!isWhole || threads.length < ids.length) return { send: [] };
+  return { answer: read(threads.flatMap(({ result }) => hostedOf(fieldsIn(result, "thread")) ?? [])) };
+}
+
+const idsIn = (result: Fields): string[] =>
+  Array.isArray(result["data"]) ? result["data"].filter((id) => typeof id === "string" && isUuid(id)) : [];
+
+/** null: something that the daemon says by itself. */
+function answerOf(text: string): { id: string; result: Fields; error: boolean } | null {
+  const fields = fieldsOf(jsonIn({ text }, "text")) ?? {};
+  const id = textIn(fields, "id");
+  if (id === null || "method" in fields) return null;
+  return { id, result: fieldsIn(fields, "result"), error: fieldsOf(fields["result"]) === null };
+}
+
+/** null: a thread that is no session (a title being made up), or that another process has. */
+function hostedOf(thread: Fields): HostedSession | null {
+  const id = uuidIn(thread, "id");
+  const status = fieldsIn(thread, "status");
+  if (id === null || thread["ephemeral"] === true || status["type"] === "notLoaded") return null;
+  if (status["type"] === "idle") return { id, activity: "idle", waiting: null };
+  const flags = status["activeFlags"];
+  if (status["type"] !== "active" || !Array.isArray(flags)) return { id, activity: "unclear", waiting: null };
+  const waits = (kind: Waiting["kind"]): HostedSession => ({
+    ...{ id, activity: "waiting" },
+    waiting: { kind, text: null, tool: null, options: [] },
+  });
+  if (flags.includes("waitingOnApproval")) return waits("permission");
+  if (flags.includes("waitingOnUserInput")) return waits("question");
+  return { id, activity: flags.length === 0 ? "working" : "unclear", waiting: null };
+}

@@ -1,0 +1,125 @@
+// A record as it grows: each complete line soon after it was written. The kernel says when to look; a slow sweep looks
+// anyway, for file systems whose changes nobody announces.
+import { closeSync, type FSWatcher, statSync, watch } from "node:fs";
+import { basename, dirname } from "node:path";
+import type { Adapter } from "../adapters/adapter.ts";
+import { linesForward } from "../lib/jsonl.ts";
+import { type Entry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
+import { errorCode, isGone } from "./failure.ts";
+import { type OpenFile, openFile } from "./files.ts";
+
+/** Rewritten: the record was cut or replaced, its lines come again from the start. Gone: it may come back. */
+export type Followed = Entry | { kind: "rewritten" } | { kind: "gone" };
+
+const sweepMs = 1_000;
+
+/** Bun 1.4.4 drops what happens within a millisecond of an event it told: after each one we look once more. */
+const settleMs = 20;
+
+/** Never ends by itself; whoever has seen enough returns it. */
+export async function* follow(adapter: Adapter, path: string, from: Mark): AsyncGenerator<Followed> {
+  const bell = new Bell(path);
+  let mark = from;
+  let there = true;
+  let rang = false;
+  try {
+    for (;;) {
+      const open = openIfThere(path);
+      if (open === null && there) yield { kind: "gone" };
+      there = open !== null;
+      if (open !== null) {
+        try {
+          if (!isSameFile(open, mark)) {
+            mark = startMark;
+            yield { kind: "rewritten" };
+          }
+          const next = markIn(open, mark.offset);
+          for (const line of linesForward(open.fd, next.offset, mark.offset))
+            if (line?.length !== 0) yield entryOf(adapter, line);
+          mark = next;
+        } finally {
+          closeSync(open.fd);
+        }
+      }
+      rang = await bell.rung(rang ? settleMs : sweepMs);
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+function openIfThere(path: string): OpenFile | null {
+  try {
+    return openFile(path);
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+}
+
+/** Rings when something happens to a file. Its folder is watched, so that a file put in its place is seen as well. */
+class Bell {
+  private watcher: FSWatcher | null = null;
+  /** The folder that is being watched: one that was removed and made anew is another one. */
+  private folder = 0;
+  private pending = false;
+  private wake: (() => void) | null = null;
+
+  constructor(private readonly path: string) {
+    this.watchFolder();
+  }
+
+  /** At once if it rang since the last time, else when it rings, at the latest after `mostMs`. Did it ring? */
+  async rung(mostMs: number): Promise<boolean> {
+    if (!this.pending) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, mostMs);
+        this.wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.wake = null;
+      this.watchFolder();
+    }
+    const rang = this.pending;
+    this.pending = false;
+    return rang;
+  }
+
+  close(): void {
+    this.watcher?.close();
+    this.watcher = null;
+  }
+
+  private watchFolder(): void {
+    const folder = inodeOf(dirname(this.path));
+    if (this.watcher !== null && folder === this.folder) return;
+    this.close();
+    this.folder = folder;
+    if (folder === 0) return;
+    try {
+      this.watcher = watch(dirname(this.path), (_event, name) => {
+        if (name === null || name === basename(this.path)) this.ring();
+      });
+      this.watcher.on("error", () => this.close());
+    } catch (error) {
+      // Too many watches, or a folder that just went away: the sweep must do.
+      if (errorCode(error) === "") throw error;
+    }
+  }
+
+  private ring(): void {
+    this.pending = true;
+    this.wake?.();
+  }
+}
+
+function inodeOf(path: string): number {
+  try {
+    return statSync(path).ino;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return 0;
+  }
+}

@@ -1,0 +1,71 @@
+// What a whole record adds up to: tokens, refused calls, the agent's own cost, the final answer.
+import type { Message } from "../adapters/adapter.ts";
+import type { Tokens } from "../core/evidence.ts";
+import { type Entry, entriesForward, type RecordPlace, readHistory } from "./conversation.ts";
+
+export interface Totals {
+  /** null: the record says nothing about tokens. */
+  tokens: Tokens | null;
+  /** The same by model; "" where the line does not name one. */
+  byModel: Map<string, Tokens>;
+  /** null: this agent's record does not say. */
+  denied: number | null;
+  /** null: the agent wrote none, or wrote it before its newest tokens. */
+  costUsd: number | null;
+  /** What the agent said last in its last turn. */
+  answer: string | null;
+  broken: number;
+  unknown: number;
+}
+
+/** The session's own record alone: where a fork's totals contain its parent's, the agent wrote them so. Throws where it cannot be read. */
+export function readTotals(place: RecordPlace): Totals {
+  const { own } = readHistory(place);
+  const totals = sumUp(entriesForward(place.adapter, [own]));
+  return place.adapter.countsDenied ? totals : { ...totals, denied: null };
+}
+
+export function sumUp(entries: Iterable<Entry>): Totals {
+  const usage = new Map<string, { tokens: Tokens; model: string | null }>();
+  let denied = 0;
+  let costUsd: number | null = null;
+  let answer: string | null = null;
+  const passed = { broken: 0, unknown: 0 };
+  for (const entry of entries) {
+    if (entry.kind !== "known") {
+      passed[entry.kind] += 1;
+      continue;
+    }
+    const { facts } = entry;
+    if (facts.usage !== null) {
+      const { key, tokens, model } = facts.usage;
+      // A running total that does not know the newest tokens is too low.
+      if (!isEqual(usage.get(key)?.tokens ?? nothing, tokens)) costUsd = null;
+      usage.set(key, { tokens, model });
+    }
+    costUsd = facts.costUsd ?? costUsd;
+    denied += facts.denied;
+    for (const message of facts.messages) answer = answerAfter(answer, message);
+  }
+  const byModel = new Map<string, Tokens>();
+  for (const { tokens, model } of usage.values())
+    byModel.set(model ?? "", added(byModel.get(model ?? "") ?? nothing, tokens));
+  const tokens = usage.size === 0 ? null : [...byModel.values()].reduce(added, nothing);
+  return { tokens, byModel, denied, costUsd, answer, ...passed };
+}
+
+/** A new prompt opens a turn that has no answer yet. */
+const answerAfter = (before: string | null, { role, text }: Message): string | null =>
+  role === "user" ? null : role === "agent" && text.trim() !== "" ? text : before;
+
+const nothing: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+const added = (a: Tokens, b: Tokens): Tokens => ({
+  input: a.input + b.input,
+  output: a.output + b.output,
+  cacheRead: a.cacheRead + b.cacheRead,
+  cacheWrite: a.cacheWrite + b.cacheWrite,
+});
+
+const isEqual = (a: Tokens, b: Tokens): boolean =>
+  a.input === b.input && a.output === b.output && a.cacheRead === b.cacheRead && a.cacheWrite === b.cacheWrite;

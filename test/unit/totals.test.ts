@@ -1,0 +1,77 @@
+// What a record adds up to.
+import { expect, test } from "bun:test";
+import type { LineFacts, Message } from "../../src/adapters/adapter.ts";
+import type { Tokens } from "../../src/core/evidence.ts";
+import type { Entry } from "../../src/observe/conversation.ts";
+import { sumUp } from "../../src/observe/totals.ts";
+
+const raw = Buffer.from("{}");
+const line = (facts: Partial<LineFacts>): Entry => ({
+  kind: "known",
+  raw,
+  facts: { messages: [], usage: null, costUsd: null, denied: 0, ...facts },
+});
+const tokens = (input: number, output = 0, cacheRead = 0, cacheWrite = 0): Tokens => ({
+  input,
+  output,
+  cacheRead,
+  cacheWrite,
+});
+const used = (key: string, input: number, model: string | null = null): Entry =>
+  line({ usage: { key, tokens: tokens(input), model } });
+const said = (role: Message["role"], text: string): Entry => line({ messages: [{ at: null, role, text, tool: null }] });
+
+test("nothing said about tokens is not zero tokens", () => {
+  expect(sumUp([said("user", "x")])).toEqual({
+    tokens: null,
+    byModel: new Map(),
+    denied: 0,
+    costUsd: null,
+    answer: null,
+    broken: 0,
+    unknown: 0,
+  });
+});
+
+test("a later line under the same key replaces, different keys add up, models are kept apart", () => {
+  const { tokens: sum, byModel } = sumUp([
+    used("a", 1, "m"),
+    used("b", 10, "n"),
+    used("a", 2, "m"),
+    used("c", 20, "m"),
+  ]);
+  expect(sum).toEqual(tokens(32));
+  expect(byModel).toEqual(
+    new Map([
+      ["m", tokens(22)],
+      ["n", tokens(10)],
+    ]),
+  );
+});
+
+test("the agent's own cost is its last word, unless tokens came after it", () => {
+  const cost = (costUsd: number): Entry => line({ costUsd });
+  expect(sumUp([used("a", 1), cost(1), used("b", 1), cost(2)]).costUsd).toBe(2);
+  expect(sumUp([used("a", 1), cost(1), used("a", 1)]).costUsd).toBe(1);
+  expect(sumUp([used("a", 1), cost(1), used("b", 1)]).costUsd).toBeNull();
+  expect(sumUp([used("a", 1), cost(1), used("b", 0)]).costUsd).toBe(1);
+});
+
+test("the answer is what the agent said last since it was last spoken to", () => {
+  const answer = (...entries: Entry[]) => sumUp(entries).answer;
+  expect(
+    answer(said("user", "x"), said("agent", "a"), said("tool", "t"), said("agent", "b"), said("result", "r")),
+  ).toBe("b");
+  expect(answer(said("user", "x"), said("agent", "a"), said("agent", " \n"), said("note", "failed"))).toBe("a");
+  expect(answer(said("user", "x"), said("agent", "a"), said("user", "y"))).toBeNull();
+});
+
+test("refused calls add up; broken and unknown lines are counted", () => {
+  const entries: Entry[] = [
+    line({ denied: 2 }),
+    { kind: "broken", raw },
+    { kind: "unknown", raw },
+    line({ denied: 1 }),
+  ];
+  expect(sumUp([...entries, { kind: "broken", raw: null }])).toMatchObject({ denied: 3, broken: 2, unknown: 1 });
+});
