@@ -1,4 +1,5 @@
 // agentctl why: the evidence behind a status, the rule that used it, and what would change it.
+import { ruleWords } from "../core/rule-words.ts";
 import { oneLine } from "../lib/width.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative, paint, shortDuration, type Terminal, terminalOf } from "./render.ts";
@@ -9,7 +10,8 @@ import { headline, oneRow } from "./status.ts";
 export const why: Command = {
   usage: "agentctl why <ref> [--json]",
   summary: "Explains a status: what was seen, where, by which rule, and what would change it.",
-  notes: "The rules R1 to R12 are in docs/truth.md. Every line can be checked by hand at the source it names.",
+  notes:
+    "Every line names its source, where it can be checked by hand, and the rule that used it (docs/truth.md has all twelve).",
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [
     ["agentctl why 3f2a1b9c", "why is it called cut-off?"],
@@ -32,6 +34,8 @@ function whyText(row: Row, at: number, context: Context, terminal: Terminal): st
     return `  ${paint(proof.rule.padEnd(3), "cyan", terminal)} ${oneLine(proof.fact)}: ${oneLine(proof.value)}\n      ${source}\n`;
   });
   const conflicts = session.conflicts.map((text) => `  ${paint("!", "red", terminal)}   ${oneLine(text)}\n`);
+  const used = [...new Set(session.evidence.map(({ rule }) => rule))].filter((rule) => ruleWords[rule] !== undefined);
+  const legend = used.map((rule) => paint(`  ${rule.padEnd(3)} ${ruleWords[rule]}\n`, "dim", terminal));
   const changes = session.wouldChange.map((text) => `  - ${oneLine(text)}\n`);
-  return `${headline(row, terminal)}${proofs.join("")}${conflicts.join("")}What would change it:\n${changes.join("")}`;
+  return `${headline(row, terminal)}${proofs.join("")}${conflicts.join("")}What would change it:\n${changes.join("")}The rules:\n${legend.join("")}`;
 }
