@@ -101,6 +101,8 @@ function unknownCommand(name: string): AgentctlError {
     name,
     commands.flatMap(({ names }) => names),
   );
+  if (name.startsWith("-"))
+    return new AgentctlError("usage", `unknown option ${oneLine(name)}`, { hint: "agentctl --help" });
   const hint = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
   return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
 }

@@ -1,5 +1,7 @@
 // agentctl list: every session of every agent on this machine, as it is now.
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
+import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
@@ -7,7 +9,7 @@ import type { Command, Context } from "./command.ts";
 import { placeOf } from "./place.ts";
 import { problemLines, terminalOf } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
-import { sessionTable, what } from "./session-table.ts";
+import { sessionTable, wordsOf } from "./session-table.ts";
 import { lookAtRows, type Row, type Rows } from "./sessions.ts";
 import { watch } from "./watch.ts";
 
@@ -47,12 +49,17 @@ export const list: Command = {
     const wanted = selection(args);
     const counting = args.has("--tokens") ? (await import("./count.ts")).countAgain() : null;
     const look = async () => answer(await lookAtRows(context), wanted, counting, args, context);
-    if (args.has("--watch")) return await watch(context, look);
-    const { text, problems, complete } = await look();
+    const strictly = async () => {
+      const now = await look();
+      if (!args.has("--strict") || now.complete) return now;
+      context.out(now.text);
+      context.err(now.problems);
+      throw new AgentctlError("cannot-tell", "something could not be read", { hint: "agentctl doctor" });
+    };
+    if (args.has("--watch")) return await watch(context, strictly);
+    const { text, problems } = await strictly();
     context.out(text);
     context.err(problems);
-    if (args.has("--strict") && !complete)
-      throw new AgentctlError("cannot-tell", "something could not be read", { hint: "agentctl doctor" });
     return 0;
   },
 };
@@ -80,7 +87,8 @@ function selection(args: Arguments): Selection {
   });
   const group = args.one("--group");
   const place = args.one("--cwd");
-  const here = place === null ? null : placeOf(place);
+  const here = place === null ? null : placeOf(resolve(place));
+  if (place !== null && !existsSync(place)) throw usage(`no directory ${place}`, "list");
   const grep = args.one("--grep")?.toLowerCase() ?? null;
   const since = args.one("--since");
   const sinceMs = since === null ? weekMs : parseDuration(since, "list");
@@ -93,8 +101,8 @@ function selection(args: Arguments): Selection {
       statuses.length === 0 || statuses.includes(statusWord(session)) || statuses.includes(session.status.state),
     ({ launch }) => group === null || launch?.group === group,
     ({ launch }) => labels.every(([key, value]) => launch?.labels[key] === value),
-    ({ session }) => here === null || (session.cwd !== null && placeOf(session.cwd) === here),
-    ({ session }) => grep === null || `${what(session)}\n${session.cwd ?? ""}`.toLowerCase().includes(grep),
+    ({ session }) => here === null || placeOf(session.cwd) === here,
+    ({ session }) => grep === null || wordsOf(session).toLowerCase().includes(grep),
     ({ session }) =>
       !args.has("--hosted") || (session.status.state === "running" && session.status.owner.kind === "host"),
   ];
@@ -128,7 +136,8 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
   const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };
   const text = args.has("--json") ? listJson(all, rows, omitted) : listText(all, rows, omitted, context);
   // The time of asking changes with every look; what is compared between two looks is the rest.
-  const fingerprint = JSON.stringify(rows.map(sessionJson));
+  const { complete, problems } = all;
+  const fingerprint = JSON.stringify([rows.map(sessionJson), complete, problems, omitted]);
   return { text, fingerprint, problems: problemLines(all.problems), complete: all.complete };
 }
 

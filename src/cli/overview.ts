@@ -42,8 +42,8 @@ function line({ session, ref, launch }: Row, at: number, context: Context, termi
   const age = session.since === null ? "" : ` ${shortDuration(at - session.since)}`;
   const where = session.cwd === null ? "" : ` ${homeRelative(session.cwd, context)}`;
   const name = launch?.name == null ? ref : `${ref} ${launch.name}`;
-  const text = oneLine(`${name}  ${session.agent}${age}${where}  ${what(session)}`);
-  return `  ${cut(text, terminal.columns - 2)}\n`;
+  const parts = [name, `${session.agent}${age}${where}`, what(session)].map(oneLine);
+  return `  ${cut(parts.join("  "), terminal.columns - 2)}\n`;
 }
 
 const nothing = (stopped: number): string =>

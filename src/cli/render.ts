@@ -1,6 +1,6 @@
 // Tables, colours and durations for people. Knows terminals, not statuses: what a word means is decided elsewhere.
 import { cut, oneLine, pad, width } from "../lib/width.ts";
-import { isTerminal, terminalColumns } from "../sys/stdout.ts";
+import { isTerminal, terminalSize } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
 export interface Terminal {
@@ -12,7 +12,7 @@ const plainColumns = 120;
 
 /** Without a terminal lines are not cut to 80: whoever reads the pipe wants the text. */
 export function terminalOf({ env }: Context): Terminal {
-  const columns = terminalColumns();
+  const columns = terminalSize()?.columns ?? null;
   const asked = Number(env["COLUMNS"]);
   const wide = Number.isInteger(asked) && asked > 0 ? asked : plainColumns;
   return { columns: columns ?? wide, colour: isTerminal(1) && !env["NO_COLOR"] && env["TERM"] !== "dumb" };
@@ -41,6 +41,8 @@ export interface Column {
   title: string;
   /** The last column takes what is left; the others are as wide as their widest cell, up to this. */
   most?: number;
+  /** On a narrow terminal the columns with the highest number go first; without one it stays. */
+  dropped?: number;
 }
 
 export interface Cell {
@@ -48,18 +50,23 @@ export interface Cell {
   colour?: Colour;
 }
 
+/** What the last column needs to be worth reading. */
+const leastForLast = 24;
+
 export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[], terminal: Terminal): string {
   const texts = rows.map((row) => row.map((cell) => ({ ...cell, text: oneLine(cell.text) })));
   const widths = columns.map(({ title, most }, index) => {
     const widest = Math.max(width(title), ...texts.map((row) => width(row[index]?.text ?? "")));
     return Math.min(widest, most ?? widest);
   });
-  const used = widths.slice(0, -1).reduce((sum, each) => sum + each + 2, 0);
-  const last = Math.max(8, terminal.columns - used);
+  const kept = keptColumns(columns, widths, terminal.columns);
+  const used = kept.slice(0, -1).reduce((sum, index) => sum + (widths[index] ?? 0) + 2, 0);
+  const last = Math.max(0, terminal.columns - used);
   const line = (cells: readonly Cell[]): string =>
-    cells
-      .map((cell, index) => {
-        const isLast = index === columns.length - 1;
+    kept
+      .map((index, position) => {
+        const cell = cells[index] ?? { text: "" };
+        const isLast = position === kept.length - 1;
         const text = cut(cell.text, isLast ? last : (widths[index] ?? 0));
         return paint(isLast ? text : pad(text, widths[index] ?? 0), cell.colour ?? null, terminal);
       })
@@ -67,6 +74,18 @@ export function table(columns: readonly Column[], rows: readonly (readonly Cell[
       .trimEnd();
   const head = line(columns.map(({ title }) => ({ text: title, colour: "dim" })));
   return `${[head, ...texts.map(line)].join("\n")}\n`;
+}
+
+function keptColumns(columns: readonly Column[], widths: readonly number[], available: number): number[] {
+  const kept = columns.map((_, index) => index);
+  const used = () => kept.slice(0, -1).reduce((sum, index) => sum + (widths[index] ?? 0) + 2, 0);
+  while (available - used() < leastForLast) {
+    const candidates = kept.filter((index) => columns[index]?.dropped !== undefined);
+    const [first] = candidates.toSorted((a, b) => (columns[b]?.dropped ?? 0) - (columns[a]?.dropped ?? 0));
+    if (first === undefined) break;
+    kept.splice(kept.indexOf(first), 1);
+  }
+  return kept;
 }
 
 /** "42s", "14m", "3h", "5d": one unit, rounded down. */

@@ -18,11 +18,16 @@ export function sessionTable(rows: readonly Row[], at: number, context: Context,
   const counted = rows.some((row) => row.counted !== undefined);
   const columns = [
     { title: "REF", most: 40 },
-    { title: "AGENT", most: 14 },
+    { title: "AGENT", most: 14, dropped: 1 },
     { title: "STATUS" },
-    { title: "FOR" },
-    ...(counted ? [{ title: "TOKENS" }, { title: "COST" }] : []),
-    { title: "WHERE", most: Math.max(16, Math.floor(terminal.columns / 3)) },
+    { title: "FOR", dropped: 2 },
+    ...(counted
+      ? [
+          { title: "TOKENS", dropped: 3 },
+          { title: "COST", dropped: 4 },
+        ]
+      : []),
+    { title: "WHERE", most: Math.max(16, Math.floor(terminal.columns / 3)), dropped: 5 },
     { title: "WHAT" },
   ];
   return table(
@@ -49,6 +54,10 @@ function cells({ session, ref, launch, counted }: Row, at: number, context: Cont
     { text: what(session) },
   ];
 }
+
+/** What of a session `--grep` looks through: its own words, not ours. */
+export const wordsOf = ({ record, waiting, cwd }: Row["session"]): string =>
+  [record?.facts.title, record?.facts.prompt, waiting?.text, cwd].filter((text) => text != null).join("\n");
 
 /** What a person wants to know first: the question, else why it is so, else what it is about. */
 export function what(session: Row["session"]): string {

@@ -1,6 +1,6 @@
 // Shows an answer again whenever it changes, until the person has seen enough.
 import { pause } from "../lib/deadline.ts";
-import { isTerminal } from "../sys/stdout.ts";
+import { isTerminal, terminalSize } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
 interface Answer {
@@ -12,16 +12,22 @@ interface Answer {
 const pauseMs = 500;
 
 export async function watch(context: Context, look: () => Promise<Answer>): Promise<number> {
-  const screen = isTerminal(1);
+  const onScreen = isTerminal(1);
   let before: Answer | null = null;
   for (;;) {
     const now = await look();
-    const changed = before === null || now.fingerprint !== before.fingerprint;
     // On a screen the ages move on, too; a pipe gets a line only when something is different.
-    if (screen) context.out(`\x1b[H\x1b[J${now.text}`);
-    else if (changed) context.out(now.text);
-    if (now.problems !== before?.problems) context.err(now.problems);
+    if (onScreen) context.out(`\x1b[H\x1b[J${fitting(now.text + now.problems, terminalSize()?.rows ?? 24)}`);
+    else if (now.fingerprint !== before?.fingerprint) context.out(now.text);
+    if (!onScreen && now.problems !== before?.problems) context.err(now.problems);
     before = now;
     await pause(pauseMs);
   }
+}
+
+/** The top of it: what scrolls away at every frame cannot be read. */
+function fitting(text: string, rows: number): string {
+  const lines = text.split("\n").slice(0, -1);
+  if (lines.length < rows) return text;
+  return [...lines.slice(0, rows - 2), `… and ${lines.length - rows + 2} more lines`, ""].join("\n");
 }

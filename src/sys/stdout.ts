@@ -38,8 +38,8 @@ export function isTerminal(fd: number): boolean {
 const windowSizeRequest = process.platform === "darwin" ? 0x40087468 : 0x5413;
 const libc = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
 
-/** Columns of the terminal, or null where there is none. */
-export function terminalColumns(): number | null {
+/** null where there is no terminal. */
+export function terminalSize(): { rows: number; columns: number } | null {
   if (!isTerminal(1)) return null;
   try {
     const { symbols, close } = dlopen(libc, {
@@ -49,7 +49,8 @@ export function terminalColumns(): number | null {
     const size = new Uint16Array(2048);
     const result = symbols.ioctl(1, windowSizeRequest, size);
     close();
-    return result === 0 && size[1] !== undefined && size[1] > 0 ? size[1] : null;
+    const [rows = 0, columns = 0] = size;
+    return result === 0 && columns > 0 ? { rows, columns } : null;
   } catch (error) {
     // musl has its libc under another name; a table of 80 columns is a good answer there.
     if (error instanceof Error) return null;

@@ -187,6 +187,7 @@ describe("output", () => {
     const { evidence, wouldChange, ...status } = await world.json<
       Listed & { evidence: unknown[]; wouldChange: string[] }
     >("status", id);
+    expect(row).toBeDefined();
     expect(status).toEqual(row ?? status);
     expect(evidence.length).toBeGreaterThan(0);
     expect(wouldChange.length).toBeGreaterThan(0);
@@ -204,9 +205,12 @@ describe("output", () => {
   test("fits a narrow terminal, and has no colour without one", async () => {
     await using world = new World();
     world.record([{ type: "prompt", text: "wörld 世界 ".repeat(40) }]);
-    const { out } = await world.run(["list", "-a"], { env: { COLUMNS: "60" } });
-    for (const line of out.split("\n")) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(72);
-    expect(out).not.toContain("\x1b");
+    for (const columns of [30, 40, 60, 100]) {
+      const { out } = await world.run(["list", "-a"], { env: { COLUMNS: String(columns) } });
+      for (const line of out.split("\n")) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(out).toMatch(/REF +/);
+      expect(out).not.toContain("\x1b");
+    }
   });
 
   test("a reader that goes away ends it quietly", async () => {

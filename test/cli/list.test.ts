@@ -71,7 +71,8 @@ test("filters", async () => {
   expect(await ids("--status", "running")).toEqual([agent.id]);
   expect(await ids("--cwd", here)).toEqual([agent.id]);
   expect(await ids("--cwd", world.root)).toEqual([]);
-  expect(await ids("--grep", "GARDEN")).toEqual([agent.id]);
+  for (const word of ["GARDEN", "plant", "below"]) expect(await ids("--grep", word)).toEqual([agent.id]);
+  expect(await ids("-a", "--grep", "ended inside")).toEqual([]);
   expect(await ids("--needs-me")).toEqual([]);
   expect(await ids("--hosted")).toEqual([]);
   expect(await ids("-a", "--limit", "2")).toHaveLength(2);
@@ -82,6 +83,7 @@ test("filters", async () => {
     ["--since", "soon"],
     ["--limit", "0"],
     ["--label", "x"],
+    ["--cwd", "/not/there"],
     ["word"],
   ])
     expect((await world.run(["list", ...bad])).code).toBe(2);
