@@ -145,17 +145,32 @@ function judge(chain: readonly Fields[], queued: number | null): Turn {
       closedAt = at;
     }
     if (kind === "other" || kind === "closed") continue;
-    const closed = (outcome: "completed" | "failed" | "interrupted" | null): Turn => ({
+    const closed = (outcome: "completed" | "failed" | "interrupted" | null): Extract<Turn, { state: "closed" }> => ({
       state: "closed",
       at: closedAt ?? at,
       outcome,
     });
     if (kind === "answer") return closed("completed");
-    if (kind === "failed") return closed("failed");
+    if (kind === "failed") return { ...closed("failed"), ...needsOf(line) };
     if (kind === "interrupted") return closed("interrupted");
     return isClosed ? closed(null) : { state: "open", since: startOf(chain) ?? at, doubt: null };
   }
   return queued === null ? { state: "none" } : { state: "open", since: queued, doubt: null };
+}
+
+/** Errors that only a person can mend, by the words of 2.1.325's `error` field (197 has them, too). */
+function needsOf(line: Fields): { needs?: { kind: "login" | "limit"; text: string } } {
+  const error = textIn(line, "error") ?? "";
+  const kinds = {
+    authentication_failed: "login",
+    oauth_org_not_allowed: "login",
+    rate_limit: "limit",
+    billing_error: "limit",
+  } as const;
+  const known = Object.keys(kinds).find((key): key is keyof typeof kinds => key === error);
+  if (known === undefined) return {};
+  const [block] = listIn(fieldsOf(line["message"]) ?? {}, "content");
+  return { needs: { kind: kinds[known], text: textIn(block ?? {}, "text") ?? error } };
 }
 
 const startOf = (chain: readonly Fields[]): number | null => {

@@ -88,8 +88,10 @@ const storeChecks = ({ stores }: Evidence): Check[] =>
   stores.map((store) => {
     const unreadable = store.rows.filter((row) => !row.reading.ok).length;
     const broken = store.rows.reduce((sum, { reading }) => sum + (reading.ok ? reading.value.skippedLines : 0), 0);
+    const unknown = store.rows.reduce((sum, { reading }) => sum + (reading.ok ? reading.value.unknownLines : 0), 0);
     const extras = [
       unreadable > 0 ? `${unreadable} cannot be read` : null,
+      unknown > 0 ? `${counted(unknown, "line")} of a kind that these rules do not know` : null,
       broken > 0 ? `${broken} broken lines passed over` : null,
     ].filter((extra) => extra !== null);
     return {

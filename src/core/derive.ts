@@ -120,8 +120,18 @@ interface Doing {
 function activityOf(subject: Subject, record: NativeRecord | null, evidence: Evidence): Doing {
   const said =
     wordOfDialog(subject.owners, evidence) ?? wordOfOwner(subject.owners, record) ?? wordOfRecord(record, subject);
+  const doing = said.activity === "idle" ? afterFailure(said, record) : said;
   const rows = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
-  return rows.length > 0 && rows.every(isSuspended) ? { ...said, reason: "suspended" } : said;
+  return rows.length > 0 && rows.every(isSuspended) ? { ...doing, reason: "suspended" } : doing;
+}
+
+/** Idle after a turn that failed: for want of a login or of quota it waits for a person; else the failure is worth a word. */
+function afterFailure(said: Doing, record: NativeRecord | null): Doing {
+  const turn = record?.turn;
+  if (turn?.state !== "closed" || turn.outcome !== "failed") return said;
+  if (turn.needs === undefined) return { ...said, reason: said.reason ?? "its last turn failed" };
+  const { kind, text } = turn.needs;
+  return { activity: "waiting", reason: kind, since: turn.at, waiting: { kind, text, tool: null, options: [] } };
 }
 
 /** A process that was only given its session, and shows a dialog before it takes it up. */

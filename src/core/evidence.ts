@@ -23,7 +23,8 @@ export type Turn =
   | { state: "none" }
   /** `doubt`: why an open turn may be waiting for someone although the record does not say so ("tool call pending"). */
   | { state: "open"; since: number | null; doubt: string | null }
-  | { state: "closed"; at: number | null; outcome: Outcome | null }
+  /** `needs`: why it failed is something that only a person can mend, by the agent's own word. */
+  | { state: "closed"; at: number | null; outcome: Outcome | null; needs?: { kind: "login" | "limit"; text: string } }
   | { state: "unclear"; why: string };
 
 export interface Tokens {

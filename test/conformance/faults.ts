@@ -88,6 +88,12 @@ const turns: Check[] = [
   fields({ state: oneOf("none") }),
   fields({ state: oneOf("open"), since: orNull(number), doubt: orNull(text) }),
   fields({ state: oneOf("closed"), at: orNull(number), outcome }),
+  fields({
+    state: oneOf("closed"),
+    at: orNull(number),
+    outcome,
+    needs: fields({ kind: oneOf("login", "limit"), text }),
+  }),
   fields({ state: oneOf("unclear"), why: text }),
 ];
 

@@ -35,7 +35,16 @@ const runs = (change: Partial<Seen>): Seen[] => [running("s1", [10], "announced"
 describe("rule 3: what the record of a running session says", () => {
   const cases: [name: string, record: Partial<NativeRecord>, expected: Partial<Seen>][] = [
     ["an end of turn", { turn: closed }, { activity: "idle" }],
-    ["an end of turn, failed", { turn: ended("failed") }, { activity: "idle" }],
+    ["an end of turn, failed", { turn: ended("failed") }, { activity: "idle", reason: "its last turn failed" }],
+    [
+      "an end of turn, failed for want of a login",
+      { turn: { state: "closed", at: null, outcome: "failed", needs: { kind: "login", text: "Please run /login" } } },
+      {
+        activity: "waiting",
+        reason: "login",
+        waiting: { kind: "login", text: "Please run /login", tool: null, options: [] },
+      },
+    ],
     ["an end of turn and one shell", { background: { shells: 1, subagents: 0 } }, { reason: "1 background shell" }],
     [
       "an end of turn, shells and a subagent",

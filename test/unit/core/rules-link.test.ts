@@ -351,3 +351,43 @@ describe("rule 8: the link is part of the status", () => {
     });
   });
 });
+
+describe("rule 9: a live process that names no session keeps what may be its own from being called stopped", () => {
+  const stateOf = (world: World): string[] => look(world).map((row) => `${row.id} ${row.state}`);
+  const silent = (change: Parameters<typeof process>[2] = {}) => process(10, "mute", change);
+  const moved = [store("mute", [record("s1", { cwd: "/before" })])];
+
+  test("another path is another directory where nobody looked", () => {
+    expect(stateOf({ processes: [silent()], stores: moved })).toEqual(["s1 stopped", "null running"]);
+  });
+
+  test("a directory that was moved away under it", () => {
+    const directories = { "/before": null, "/proc/10/cwd": "1:5" };
+    expect(stateOf({ processes: [silent()], stores: moved, directories })).toEqual(["s1 unknown", "null running"]);
+  });
+
+  test("one directory under two names, and two directories", () => {
+    const same = { "/before": "1:5", "/proc/10/cwd": "1:5" };
+    expect(stateOf({ processes: [silent()], stores: moved, directories: same })).toEqual([
+      "s1 unknown",
+      "null running",
+    ]);
+    const different = { "/before": "1:6", "/proc/10/cwd": "1:5" };
+    expect(stateOf({ processes: [silent()], stores: moved, directories: different })).toEqual([
+      "s1 stopped",
+      "null running",
+    ]);
+  });
+
+  test("in another mount namespace its paths mean nothing here", () => {
+    const world = { processes: [silent({ sameFiles: false, env: null })], stores: [store("mute", [record("s1")])] };
+    expect(stateOf(world)).toEqual(["s1 unknown", "null running"]);
+  });
+
+  test("of another user: only where the record is that user's file", () => {
+    const foreign = silent({ ours: false, uid: 42, env: null });
+    expect(stateOf({ processes: [foreign], stores: [store("mute", [record("s1")])] })).toEqual(["s1 unknown"]);
+    const stranger = silent({ ours: false, uid: 43, env: null });
+    expect(stateOf({ processes: [stranger], stores: [store("mute", [record("s1")])] })).toEqual(["s1 stopped"]);
+  });
+});
