@@ -278,8 +278,8 @@ function parseLine(value: unknown): LineFacts | null {
   return {
     messages: messages[type]?.() ?? [],
     usage: tokens && {
-      // Every reply is its own message; its time tells it from the others.
-      key: textIn(fields, "at") ?? "",
+      // Every reply is its own message; time and text tell it from the others.
+      key: `${textIn(fields, "at")} ${text}`,
       tokens: {
         input: count("input"),
         output: count("output"),

@@ -1,5 +1,5 @@
 // Every adapter over broken files, made from its captured cases: never a throw, never a hang, never a lie, one row at most.
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { adapters } from "../../src/adapters/registry.ts";
 import { relativeFaults } from "./faults.ts";
 import { throwAwayFolder } from "./folder.ts";
@@ -8,6 +8,9 @@ import { inventionFaults, type Look, lookAtBroken, mend, neighbourFaults, type V
 
 /** Values of one file that are replaced, spread over it: captured files of real agents are long. */
 const mostValues = 80;
+
+/** Thousands of broken files each; a busy machine takes its time. */
+setDefaultTimeout(120_000);
 
 const folder = throwAwayFolder();
 afterAll(() => folder[Symbol.dispose]());
