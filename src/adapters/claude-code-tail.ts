@@ -70,7 +70,9 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
   const [call] = calls;
   if (tail.turn.state === "open" && call !== undefined) {
     tail.pending = pendingOf(call);
-    tail.turn = { ...tail.turn, doubt: "tool call pending" };
+    // Where every tool is allowed beforehand, only these two still ask.
+    const asks = tail.permission !== "bypassPermissions" || ["question", "plan"].includes(tail.pending.kind);
+    tail.turn = { ...tail.turn, doubt: asks ? "tool call pending" : null };
   }
   tail.background = backgroundOf(collected, calls);
   return tail;

@@ -111,11 +111,23 @@ function turnOf(mark: Row | null, pending: Row | null, tail: Tail, file: RecordF
   if (tail.skipped > 0) return { state: "unclear", why: "broken lines after the last mark of a turn" };
   if (mark === null)
     return tail.lastAt === null ? { state: "none" } : { state: "unclear", why: "no mark of a turn in its record" };
-  if (mark.kind === "task_started")
-    return { state: "open", since: mark.at, doubt: pending === null ? null : "tool call pending" };
+  if (mark.kind === "task_started") {
+    // With this policy Codex refuses what would need an approval, at once: a pending call is a running tool.
+    const neverAsks = tail.context?.["approval_policy"] === "never";
+    return { state: "open", since: mark.at, doubt: pending === null || neverAsks ? null : "tool call pending" };
+  }
   if (mark.kind === "task_complete")
-    return { state: "closed", at: mark.at, outcome: mark.payload["error"] == null ? "completed" : "failed" };
+    return mark.payload["error"] == null
+      ? { state: "closed", at: mark.at, outcome: "completed" }
+      : { state: "closed", at: mark.at, outcome: "failed", ...needsOf(fieldsIn(mark.payload, "error")) };
   return { state: "closed", at: mark.at, outcome: mark.payload["reason"] === "interrupted" ? "interrupted" : null };
+}
+
+/** Failures that only a person can mend. These words are from the program itself; no such failure was seen. */
+function needsOf(error: Fields): { needs?: { kind: "login" | "limit"; text: string } } {
+  const kinds: Record<string, "login" | "limit"> = { usage_limit_exceeded: "limit", unauthorized: "login" };
+  const kind = kinds[textIn(error, "codex_error_info") ?? ""];
+  return kind === undefined ? {} : { needs: { kind, text: textIn(error, "message") ?? kind } };
 }
 
 /** What a call is about: a question to a person, or a command with the reason that the model gave. */

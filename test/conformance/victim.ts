@@ -120,7 +120,15 @@ export function neighbourFaults(victim: Victim, look: Look): string[] {
   const others = (list: SessionList): Session[] =>
     list.sessions
       .filter(({ id }) => id !== victim.id)
-      .map((session) => (session.id === root && root !== null ? { ...session, background: null } : session));
+      .map((session) => (session.id === root && root !== null ? { ...session, background: null } : session))
+      // Who went on to the damaged session can no longer be told so.
+      .map((session) => (leftFor(session) ? { ...session, continuedBy: null } : session));
+  const left = new Set(
+    [...victim.dead.sessions, ...victim.live.sessions].flatMap(({ id, continuedBy }) =>
+      continuedBy === victim.id ? [id] : [],
+    ),
+  );
+  const leftFor = ({ id }: Session): boolean => left.has(id);
   const rows = (store: Store) => store.rows.filter(({ id }) => id !== victim.id);
   return [
     !Bun.deepEquals(rows(look.store), rows(victim.store)) && "another record is read differently",
