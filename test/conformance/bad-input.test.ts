@@ -7,7 +7,7 @@ import { brokenBytes, cutOffsets, linesOf, type Mutation, parsed, raw, replacedV
 import { inventionFaults, type Look, lookAtBroken, mend, neighbourFaults, type Victim, victims } from "./victim.ts";
 
 /** Values of one file that are replaced, spread over it: captured files of real agents are long. */
-const mostValues = 80;
+const mostValues = 40;
 
 /** Thousands of broken files each; a busy machine takes its time. */
 setDefaultTimeout(120_000);
