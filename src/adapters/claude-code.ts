@@ -16,7 +16,7 @@ export const claudeCode: Adapter = {
   install: "npm install -g @anthropic-ai/claude-code",
   verified: ["2.1.197", "2.1.325"],
   unknowable: [
-    "Headless sessions of 2.1.197 do not say what they are doing: while a tool call is pending they are unclear.",
+    "Headless sessions of 2.1.197 do not say what they are doing: while a tool call is pending they are unclear, unless all tools are allowed.",
     "A headless session of 2.1.197 that was ended by SIGINT while answering looks cut off.",
     "An interface started with CLAUDE_CODE_CHILD_SESSION=1 (from inside another session) leaves no trace but its process.",
     "A fork names no parent.",

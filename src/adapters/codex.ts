@@ -22,7 +22,7 @@ export const codex: Adapter = {
   install: "npm install -g @openai/codex",
   verified: ["0.166.0"],
   unknowable: [
-    "Without its daemon, a tool that runs and a tool that waits for approval look the same: unclear, tool call pending.",
+    "Without its daemon, a tool that runs and a tool that waits for approval look the same (unclear, tool call pending), unless its policy is never to ask.",
     "Without its daemon, an interface before its first prompt has written nothing: unclear, nothing recorded yet.",
     "An interface that shows a list of sessions to choose from looks like one that just starts: no session recorded yet.",
     "After /new its process keeps the old session, too: both are running, the old one idle.",

@@ -44,7 +44,8 @@ describe("exec", () => {
 
     world.model.release("look");
     await recorded(world, id, "function_call");
-    expect(await rowOf(world, id)).toMatchObject({ activity: "unclear", reason: "tool call pending", waiting: null });
+    // Its policy is "never": nobody will be asked, so a pending call is a running tool.
+    expect(await rowOf(world, id)).toMatchObject({ activity: "working", reason: null, waiting: null });
     agent.signal("SIGSTOP");
     await waitFor("it to stop", () => stateOf(world, agent.pid) === "T");
     expect(await rowOf(world, id)).toMatchObject({
