@@ -3,7 +3,8 @@ import type { HostedSession, NativeRecord, PidClaim, Turn, Waiting } from "../co
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
-import type { Adapter, ClaimFile, Line, LineFacts, Message, RecordFile } from "./adapter.ts";
+import type { Adapter, ClaimFile, Line, RecordFile } from "./adapter.ts";
+import { lineTypes, parseLine } from "./demo-lines.ts";
 import {
   baseName,
   type Fields,
@@ -252,46 +253,6 @@ const unrecognisedClaim = (source: string): Problem => ({
   source,
   message: "its announcement has an unknown shape",
 });
-
-const lineTypes = "session prompt reply tool tool-result question answer background end continued title".split(" ");
-
-function parseLine(value: unknown): LineFacts | null {
-  const fields = fieldsOf(value);
-  const type = fields === null ? null : textIn(fields, "type");
-  if (fields === null || type === null || !lineTypes.includes(type)) return null;
-  const at = timeIn(fields, "at");
-  const text = textIn(fields, "text") ?? "";
-  const tool = textIn(fields, "name");
-  const message = (role: Message["role"], words = text): Message[] => [{ at, role, text: words, tool }];
-  const messages: Record<string, () => Message[]> = {
-    prompt: () => message("user"),
-    answer: () => message("user"),
-    reply: () => message("agent"),
-    question: () => message("agent"),
-    tool: () => message("tool", textIn(fields, "input") ?? ""),
-    "tool-result": () => message("result"),
-    end: () =>
-      fields["outcome"] === "completed" ? [] : message("note", `${textIn(fields, "outcome")} ${text}`.trim()),
-  };
-  const tokens = fieldsOf(fields["tokens"]);
-  const count = (key: string): number => (tokens === null ? 0 : (numberIn(tokens, key) ?? 0));
-  return {
-    messages: messages[type]?.() ?? [],
-    usage: tokens && {
-      // Every reply is its own message; time and text tell it from the others.
-      key: `${textIn(fields, "at")} ${text}`,
-      tokens: {
-        input: count("input"),
-        output: count("output"),
-        cacheRead: count("cacheRead"),
-        cacheWrite: count("cacheWrite"),
-      },
-      model: null,
-    },
-    costUsd: null,
-    denied: type === "tool-result" && fields["denied"] === true ? 1 : 0,
-  };
-}
 
 function parseHostAnswer(text: string): Reading<HostedSession[]> {
   const problem: Problem = {

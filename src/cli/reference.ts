@@ -48,16 +48,32 @@ function candidates(reference: string, { rows, notes }: Rows, context: Context):
 }
 
 const launchOf = (rows: readonly Row[], id: string | undefined): Row[] =>
-  rows.filter((row) => id !== undefined && row.launch?.id === id);
+  rows.filter((row) => id !== undefined && row.launch?.id === id).map((row) => whereItWent(row, rows));
+
+/** A launch is its live process: who types `/clear` there goes on in another session, and the name goes along. */
+function whereItWent(row: Row, rows: readonly Row[]): Row {
+  const seen = new Set<Row>();
+  let now = row;
+  while (now.session.status.state !== "running" && now.session.continuedBy !== null && !seen.has(now)) {
+    seen.add(now);
+    const { continuedBy, agent, home } = now.session;
+    const next = rows.find(
+      ({ session }) => session.id === continuedBy && session.agent === agent && session.home === home,
+    );
+    if (next === undefined) break;
+    now = next;
+  }
+  return now;
+}
 
 /** A name is its newest live launch, else its newest. */
 function newestNamed(rows: readonly Row[], name: string): Row[] {
   const named = rows.filter((row) => row.launch?.name === name);
-  const live = named.filter((row) => row.session.status.state === "running");
+  const live = named.filter((row) => whereItWent(row, rows).session.status.state === "running");
   const newest = [...(live.length > 0 ? live : named)].sort((a, b) =>
     (a.launch?.at ?? "") < (b.launch?.at ?? "") ? 1 : -1,
   );
-  return newest.slice(0, 1);
+  return newest.slice(0, 1).map((row) => whereItWent(row, rows));
 }
 
 function sessionAbove(rows: readonly Row[]): Row[] {

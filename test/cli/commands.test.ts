@@ -139,6 +139,12 @@ describe("a reference", () => {
     expect((await world.run(["status", "ghost"])).code).toBe(3);
     expect((await world.list("--group", "g", "--label", "a=b")).sessions).toHaveLength(2);
     expect((await world.list("--label", "a=c")).sessions).toEqual([]);
+    const next = world.start(["prompt:afresh", "work:60"]);
+    await world.until(next.id, "working");
+    const left = world.record([...done, { type: "continued", by: next.id }]);
+    const moved = note(left, "gardener", "2026-01-04T00:00:00Z");
+    for (const reference of ["gardener", `launch:${moved}`, "@last"])
+      expect((await world.json<Listed>("status", reference)).id).toBe(next.id);
     writeFileSync(join(launches, `${crypto.randomUUID()}.json`), "{ broken");
     const { complete, problems } = await world.list();
     expect([complete, problems.map(({ code }) => code)]).toEqual([true, ["note-unreadable"]]);
