@@ -84,6 +84,8 @@ export interface Adapter extends AgentRules {
   tokensInTail: boolean;
   /** Denied calls can be counted in the record. */
   countsDenied: boolean;
+  /** Records of subagents, below the folder that is named like the record; null: they are not kept apart. */
+  subagentRecords: FileSet | null;
   /** A record continues another one's history (a fork without a copy): that one's id. */
   historyOf(file: RecordFile): string | null;
   /** Lines of this file below the home tell of sessions left for a new one; null: nothing of that kind. */

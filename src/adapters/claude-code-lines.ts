@@ -16,10 +16,12 @@ export function parseClaudeLine(value: unknown): LineFacts | null {
   if (type === "cost-state") return { ...facts, costUsd: numberIn(line, "totalCostUSD") };
   if (silentTypes.includes(type)) return facts;
   if (type !== "user" && type !== "assistant") return null;
-  // A subagent's lines are not this conversation.
-  if (line["isSidechain"] === true) return facts;
+  // A subagent's lines are not this conversation, but they cost.
   const message = fieldsOf(line["message"]) ?? {};
+  if (line["isSidechain"] === true) return { ...facts, usage: type === "assistant" ? usageOf(message) : null };
   const at = timeIn(line, "timestamp");
+  if (line["isCompactSummary"] === true)
+    return { ...facts, messages: [{ at, role: "note", text: "the conversation so far was compacted", tool: null }] };
   if (type === "assistant") return { ...facts, messages: spoken(message, at), usage: usageOf(message) };
   return {
     ...facts,
@@ -46,12 +48,21 @@ function heard(message: Fields, at: number | null): Message[] {
     if (block["type"] === "tool_result") return [{ at, role: "result", text: resultText(block), tool: null }];
     const text = block["type"] === "text" ? (textIn(block, "text") ?? "") : "";
     if (text === "" || isMachinery(text)) return [];
-    return [{ at, role: isInterruption(text) ? "note" : "user", text, tool: null }];
+    return [{ at, role: isInterruption(text) ? "note" : "user", text: typedText(text), tool: null }];
   });
 }
 
 /** What the interface writes on a person's behalf. */
-export const isMachinery = (text: string): boolean => /^\s*<(command-|local-command-|task-notification)/.test(text);
+export const isMachinery = (text: string): boolean =>
+  /^\s*<(command-(?!message)|local-command-|task-notification|bash-)/.test(text);
+
+/** A person's own slash command is written out with its name and arguments; `/compact` and its like begin with their name. */
+function typedText(text: string): string {
+  if (!/^\s*<command-message>/.test(text)) return text;
+  const part = (name: string): string =>
+    new RegExp(`<command-${name}>([^]*?)</command-${name}>`).exec(text)?.[1]?.trim() ?? "";
+  return `${part("name")} ${part("args")}`.trim();
+}
 
 export const isInterruption = (text: string): boolean => text.startsWith("[Request interrupted");
 

@@ -67,7 +67,8 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
   const chain = chainOf(collected);
   tail.turn = judge(chain, queued);
   const calls = pendingCalls(collected);
-  const [call] = calls;
+  // Of several calls in one message the oldest is the one that is asked about.
+  const call = calls.at(-1);
   if (tail.turn.state === "open" && call !== undefined) {
     tail.pending = pendingOf(call);
     // Where every tool is allowed beforehand, only these two still ask.
@@ -95,9 +96,11 @@ function chainOf(newestFirst: readonly Fields[]): Fields[] {
   const leaves = newestFirst.filter((line) => !parents.has(textIn(line, "uuid")));
   const [leaf] = leaves.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0));
   const chain: Fields[] = [];
-  for (let line = leaf; line !== undefined && !chain.includes(line); line = byId.get(textIn(line, "parentUuid")))
-    chain.push(line);
-  return chain;
+  const above = (line: Fields): string | null => textIn(line, "parentUuid") ?? textIn(line, "logicalParentUuid");
+  for (let line = leaf; line !== undefined && !chain.includes(line); line = byId.get(above(line))) chain.push(line);
+  // A compaction cuts the chain; what stands before it follows by time.
+  const rest = newestFirst.filter((line) => !chain.includes(line));
+  return [...chain, ...rest.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0))];
 }
 
 type Kind =
@@ -118,7 +121,9 @@ function kindOf(line: Fields): Kind {
   const message = fieldsOf(line["message"]) ?? {};
   const blocks = listIn(message, "content");
   if (type === "assistant") return kindOfAnswer(line, message, blocks);
-  if (type !== "user" || line["isMeta"] === true) return "other";
+  // The one attachment that ends a turn: `--max-turns` was reached.
+  if (type === "attachment") return fieldsOf(line["attachment"])?.["type"] === "max_turns_reached" ? "failed" : "other";
+  if (type !== "user" || line["isMeta"] === true || line["isCompactSummary"] === true) return "other";
   if (blocks.some((block) => block["type"] === "tool_result")) return "result";
   const text = typeof message["content"] === "string" ? message["content"] : (textIn(blocks[0] ?? {}, "text") ?? "");
   if (isInterruption(text)) return "interrupted";

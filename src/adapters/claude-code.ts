@@ -1,5 +1,5 @@
 // Claude Code. Its note claude-code.md says what it writes and how that was seen.
-import type { Background, Facts, NativeRecord, PidClaim, Turn, Waiting } from "../core/evidence.ts";
+import type { Background, Facts, NativeRecord, PidClaim, Succession, Turn, Waiting } from "../core/evidence.ts";
 import { type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
@@ -39,6 +39,7 @@ export const claudeCode: Adapter = {
   parseRecord,
   parseClaim,
   parseLine: parseClaudeLine,
+  subagentRecords: { folder: "subagents", name: /^(?<id>agent-[^/]+)\.jsonl$/ },
   historyOf: () => null,
   successions: { file: "history.jsonl", parse: parseSuccession },
   // With CLAUDE_CONFIG_DIR the settings are inside the home, else beside it: ~/.claude and ~/.claude.json.
@@ -203,13 +204,16 @@ function readHead(file: RecordFile): Head {
   return head;
 }
 
-/** `/clear` is written to the history under the session that it leaves. */
-function parseSuccession(value: unknown): { from: string; at: number; cwd: string | null } | null {
+/** `/clear` and `/resume <id>` are written to the history under the session that they leave. */
+function parseSuccession(value: unknown): Succession | null {
   const fields = fieldsOf(value);
-  if (fields === null || textIn(fields, "display")?.trim() !== "/clear") return null;
+  const [, command, id] = /^\/(clear|resume)(?:\s+(\S+))?\s*$/.exec((fields && textIn(fields, "display")) ?? "") ?? [];
+  if (fields === null || command === undefined) return null;
+  const to = command === "resume" && id !== undefined && isUuid(id) ? id : null;
   const from = textIn(fields, "sessionId");
   const at = numberIn(fields, "timestamp");
-  return from === null || !isUuid(from) || at === null ? null : { from, at, cwd: textIn(fields, "project") };
+  if (from === null || !isUuid(from) || at === null || (command === "resume" && to === null)) return null;
+  return { from, to, at, cwd: textIn(fields, "project") };
 }
 
 /** Only an interface asks, and only about a directory that nobody has accepted. */

@@ -8,7 +8,8 @@ import { daemon } from "./codex-daemon.ts";
 import { parseLine, readHead, readTail } from "./codex-rollout.ts";
 import { baseName, type Fields, fieldsIn, fieldsOf, isUuid, textIn, timeIn, uuidIn } from "./fields.ts";
 
-const rollout = /^rollout-.*-(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$/;
+/** After a rewind in its interface a thread goes on in a second file, `…-<id>_<uuid>.jsonl`; `.zst`: see unknowable. */
+const rollout = /^rollout-.*?-(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]{36})?\.jsonl(?:\.zst)?$/;
 const writerLock = /\/thread-writer-locks\/([0-9a-f-]{36})\.lock$/;
 
 /** The second and third: the files of its releases, started under their own names. */
@@ -26,6 +27,7 @@ export const codex: Adapter = {
     "Without its daemon, an interface before its first prompt has written nothing: unclear, nothing recorded yet.",
     "An interface that shows a list of sessions to choose from looks like one that just starts: no session recorded yet.",
     "After /new its process keeps the old session, too: both are running, the old one idle.",
+    "A record that Codex has compressed (an option that is off by default) is not read: unknown.",
     "Codex does not record what a session cost, nor which calls were refused.",
   ],
   isId: isUuid,
@@ -41,6 +43,7 @@ export const codex: Adapter = {
   host: daemon,
   tokensInTail: true,
   countsDenied: false,
+  subagentRecords: null,
   historyOf: (file) => uuidIn(readHead(file.forward()).meta, "forked_from_id"),
   successions: null,
   trust: { files: (home) => [`${home}/config.toml`], mustAsk },
@@ -109,6 +112,10 @@ function mustAsk(config: string, { detail }: ProcessRow, repository: Repository 
 }
 
 function parseRecord(file: RecordFile): Reading<NativeRecord> {
+  if (file.path.endsWith(".zst")) {
+    const message = "its record is compressed, which agentctl does not read";
+    return unread({ code: "record-unrecognised", agent: "codex", source: file.path, message });
+  }
   const { meta, prompt, ...head } = readHead(file.forward());
   const tail = readTail(file);
   if (tail.lines === 0 && !(tail.empty && file.startsLikeJson)) {
@@ -145,6 +152,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     skippedLines: tail.skipped,
     torn: file.torn,
     unknownLines: tail.unknown,
+    ...(/_[0-9a-f-]{36}\.jsonl$/.test(file.path) ? { isSegment: true } : {}),
   });
 }
 

@@ -43,6 +43,7 @@ export const demo: Adapter = {
   },
   tokensInTail: false,
   countsDenied: true,
+  subagentRecords: null,
   historyOf: () => null,
   successions: null,
   trust: null,

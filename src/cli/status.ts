@@ -83,7 +83,7 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["title", json.title],
     ["prompt", json.prompt],
     ["started", age(session.startedAt)],
-    ["last message", age(session.updatedAt)],
+    ["last message", age(session.record?.lastMessageAt ?? null)],
     ["ended", age(session.endedAt)],
     ["parent", json.parent],
     ["continued by", json.continuedBy],

@@ -152,7 +152,8 @@ function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null)
       const { hosted } = owner;
       if (hosted === null) return [];
       const { activity } = hosted;
-      return [{ activity, reason: null, since: null, waiting: question(activity, hosted.waiting, record) }];
+      const since = sinceOf(activity, record);
+      return [{ activity, reason: null, since, waiting: question(activity, hosted.waiting, record) }];
     }
     const says = owner.claim?.says;
     if (says === undefined || says === null) return [];
@@ -160,6 +161,13 @@ function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null)
   });
   const order: Activity[] = ["waiting", "working", "unclear", "idle"];
   return words.sort((a, b) => order.indexOf(a.activity) - order.indexOf(b.activity))[0] ?? null;
+}
+
+/** A host does not say since when; its record does, where the two agree. */
+function sinceOf(activity: Activity, record: NativeRecord | null): number | null {
+  const turn = record?.turn;
+  if (turn?.state === "closed" && activity === "idle") return turn.at;
+  return turn?.state === "open" && activity !== "idle" ? turn.since : null;
 }
 
 /** The owner says that it waits; for what, it says itself, or its pending tool call does. */
@@ -263,7 +271,9 @@ function conflictsOf(subject: Subject): string[] {
   for (const owner of subject.owners)
     if (owner.kind === "process" && owner.claim !== null && isOlderThanProcess(owner.claim, owner.row))
       conflicts.push(`the announcement is older than the process ${owner.row.identity.pid} that it fits`);
-  for (const other of subject.otherRecords) conflicts.push(`another record has the same id: ${other.source}`);
+  const record = subject.reading?.ok ? subject.reading.value : null;
+  for (const other of record?.isSegment === true ? [] : subject.otherRecords)
+    conflicts.push(`another record has the same id: ${other.source}`);
   return conflicts;
 }
 

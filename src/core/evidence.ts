@@ -72,6 +72,8 @@ export interface NativeRecord {
   torn: boolean;
   /** Lines of a kind that these rules do not know. */
   unknownLines: number;
+  /** One of several files that make up the record one after the other: the newest speaks, the others are its past. */
+  isSegment?: boolean;
 }
 
 /** A process's own word, found in the agent's store: "pid P, started at S, has session X". */
@@ -96,6 +98,8 @@ export interface PidClaim {
 /** The agent wrote that this session was left for a new one at that moment in that directory (`/clear`). */
 export interface Succession {
   from: string;
+  /** null: a new session of that directory, to be told by its beginning. */
+  to: string | null;
   at: number;
   cwd: string | null;
 }

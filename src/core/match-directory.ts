@@ -11,6 +11,7 @@ import {
   sessionKey,
 } from "./found.ts";
 import { givenId } from "./given-id.ts";
+import { sameProcess } from "./process.ts";
 
 /**
  * A process that names no session may still have one: the records of its directory with a message younger than itself.
@@ -21,9 +22,10 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
   const recordsOf = new Map<AgentProcess, Candidate[]>();
   const processesOf = new Map<string, AgentProcess[]>();
   for (const process of unnamed) {
-    // A lock is seen together with its process: who holds none has no session.
+    // A lock is seen together with its process: who holds none has no session. Nor has who still asks for trust.
     const byLock = process.rules.hostsNameBy === "lock";
-    const candidates = byLock ? [] : directoryCandidates(process, evidence, found);
+    const inDialog = evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
+    const candidates = byLock || inDialog ? [] : directoryCandidates(process, evidence, found);
     recordsOf.set(process, candidates);
     for (const { key } of candidates) add(processesOf, key, process);
   }

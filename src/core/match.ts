@@ -125,6 +125,14 @@ function matchUnreadClaim(
 /** Another user's process may have a session of ours only if the record is that user's file. Its arguments are open to all. */
 function matchForeign(process: AgentProcess, evidence: Evidence, found: Matches, named: Set<AgentProcess>): void {
   const { row, detail, rules } = process;
+  for (const id of rules.announcedIds(detail))
+    for (const store of evidence.stores) {
+      if (store.agent !== rules.agent || !store.rows.some((each) => each.id === id && each.uid === detail.uid))
+        continue;
+      const source = `/proc/${row.identity.pid}/fd`;
+      addOwner(found, sessionKey(store.agent, store.home, id), processOwner(row, "announced", source));
+      named.add(process);
+    }
   const given = process.role === "host" || named.has(process) ? null : givenId(process);
   for (const store of given === null ? [] : evidence.stores) {
     if (store.agent !== rules.agent || !store.rows.some(({ id, uid }) => id === given?.id && uid === detail.uid))

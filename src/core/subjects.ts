@@ -56,8 +56,9 @@ const successionMs = 1_000;
 
 /** The one record of the same directory that began when this session was left. */
 function successorOf(id: string, store: Store | null): string | null {
-  for (const { from, at, cwd } of store?.successions ?? []) {
+  for (const { from, to, at, cwd } of store?.successions ?? []) {
     if (from !== id) continue;
+    if (to !== null) return to === id ? null : to;
     const begun = (store?.rows ?? []).flatMap(({ reading }) => {
       const record = reading.ok ? reading.value : null;
       if (record === null || record.id === id || record.createdAt === null || record.cwd !== cwd) return [];

@@ -200,8 +200,8 @@ function readDetail(pid: number, wish: ProcessWish, proc: ProcFs): ProcessDetail
   const cwd = part("cwd", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
   // Another user's environment is none of our business, even where we may read it.
   const env = ours ? part("environ", (path) => pickEnvironment(proc.read(path), wish.environment)) : null;
-  const lockedFiles =
-    ours && wish.lockedFiles.length > 0 ? part("fd", (path) => lockedAmong(path, pid, wish, proc)) : [];
+  // Which locks a process holds is no secret of its user's, and may prove that it has a session.
+  const lockedFiles = wish.lockedFiles.length > 0 ? part("fd", (path) => lockedAmong(path, pid, wish, proc)) : [];
   const namespace = part("ns/pid", (path) => proc.link(path));
   const mounts = part("ns/mnt", (path) => proc.link(path));
   const sameFiles = mounts === null || mounts === proc.link("/proc/self/ns/mnt");

@@ -2,6 +2,7 @@
 import type { Message } from "../adapters/adapter.ts";
 import type { Tokens } from "../core/evidence.ts";
 import { type Entry, entriesForward, type RecordPlace, readHistory } from "./conversation.ts";
+import { findFiles } from "./files.ts";
 
 export interface Totals {
   /** null: the record says nothing about tokens. */
@@ -21,15 +22,23 @@ export interface Totals {
 /** The session's own record alone: where a fork's totals contain its parent's, the agent wrote them so. Throws where it cannot be read. */
 export function readTotals(place: RecordPlace): Totals {
   const { own } = readHistory(place);
-  const totals = sumUp(entriesForward(place.adapter, [own]));
+  const totals = sumUp(entriesForward(place.adapter, [own]), subagentEntries(place));
   return place.adapter.countsDenied ? totals : { ...totals, denied: null };
 }
 
-export function sumUp(entries: Iterable<Entry>): Totals {
+/** Subagents keep records of their own, whose tokens are the session's. */
+function* subagentEntries({ adapter, home, file }: RecordPlace): Generator<Entry> {
+  if (adapter.subagentRecords === null) return;
+  const folder = file.path.replace(/\.jsonl$/, "");
+  for (const found of findFiles(folder, adapter.subagentRecords).files)
+    yield* entriesForward(adapter, [readHistory({ adapter, home, file: found }).own]);
+}
+
+export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = []): Totals {
   const usage = new Map<string, { tokens: Tokens; model: string | null }>();
   let denied = 0;
   let costUsd: number | null = null;
-  let answer: string | null = null;
+  let answer: Answer = { text: null, at: null, askedAt: null };
   const passed = { broken: 0, unknown: 0 };
   for (const entry of entries) {
     if (entry.kind !== "known") {
@@ -47,16 +56,31 @@ export function sumUp(entries: Iterable<Entry>): Totals {
     denied += facts.denied;
     for (const message of facts.messages) answer = answerAfter(answer, message);
   }
+  for (const entry of subagents)
+    if (entry.kind === "known" && entry.facts.usage !== null) usage.set(entry.facts.usage.key, entry.facts.usage);
   const byModel = new Map<string, Tokens>();
   for (const { tokens, model } of usage.values())
     byModel.set(model ?? "", added(byModel.get(model ?? "") ?? nothing, tokens));
   const tokens = usage.size === 0 ? null : [...byModel.values()].reduce(added, nothing);
-  return { tokens, byModel, denied, costUsd, answer, ...passed };
+  return { tokens, byModel, denied, costUsd, answer: answer.text, ...passed };
 }
 
-/** A new prompt opens a turn that has no answer yet. */
-const answerAfter = (before: string | null, { role, text }: Message): string | null =>
-  role === "user" ? null : role === "agent" && text.trim() !== "" ? text : before;
+interface Answer {
+  text: string | null;
+  at: number | null;
+  askedAt: number | null;
+}
+
+/** A new prompt opens a turn that has no answer yet. By time, where it is told: an answer may stand in front of its prompt. */
+function answerAfter(before: Answer, { role, text, at }: Message): Answer {
+  const isBefore = (a: number | null, b: number | null): boolean => a !== null && b !== null && a < b;
+  if (role === "user") {
+    if (isBefore(at, before.askedAt)) return before;
+    return isBefore(at, before.at) ? { ...before, askedAt: at } : { text: null, at: null, askedAt: at };
+  }
+  if (role !== "agent" || text.trim() === "" || isBefore(at, before.askedAt) || isBefore(at, before.at)) return before;
+  return { ...before, text, at };
+}
 
 const nothing: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 

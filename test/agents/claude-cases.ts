@@ -1,7 +1,19 @@
 // Claude Code, driven through its states and endings.
+
+import { join } from "node:path";
 import type { CaptureCase, CapturedSession, Expected } from "./case.ts";
 import { usagePerRequest } from "./fake-model.ts";
-import { type Agent, announcement, type Ending, readLines, type Tui, transcript, type World, waitFor } from "./rig.ts";
+import {
+  type Agent,
+  announcement,
+  type Ending,
+  filesBelow,
+  readLines,
+  type Tui,
+  transcript,
+  type World,
+  waitFor,
+} from "./rig.ts";
 
 /** 2.1.325's interface starts in auto mode, where a classifier answers most permission prompts. */
 const interfaceModes: Record<string, string> = { "2.1.197": "default", "2.1.325": "auto" };
@@ -172,13 +184,15 @@ export function claudeCases(version: string): CaptureCase[] {
         const { agent, id } = headless(world, prompt, bypass);
         await toolRuns(world);
         await recorded(world, id, '"tool_use"');
+        await subagentRecorded(world, id);
         const expected: Expected = {
           state: "running",
           activity: "working",
           outcome: null,
           ...(version === "2.1.197" ? { notInTheFiles: true } : {}),
           background: { shells: 0, subagents: 1 },
-          facts: facts(prompt, 1, "bypassPermissions"),
+          // Its own request and the subagent's.
+          facts: facts(prompt, 2, "bypassPermissions"),
         };
         return { command: agent.command, moment: "live", sessions: [{ id, pid: agent.pid, expected }] };
       },
@@ -447,13 +461,14 @@ function interactive(
         await submit(tui, prompt);
         await toolRuns(world);
         await recorded(world, id, "turn_duration");
+        await subagentRecorded(world, id);
         const expected: Expected = {
           state: "running",
           activity: "working",
           outcome: null,
           background: { shells: 0, subagents: 1 },
           result: "it looks",
-          facts: facts(prompt, 2, "bypassPermissions"),
+          facts: facts(prompt, 3, "bypassPermissions"),
         };
         return live(tui, [{ id, pid: tui.pid, expected }]);
       },
@@ -625,3 +640,11 @@ const tokensOf = (answers: number): NonNullable<Expected["facts"]["tokens"]> => 
 });
 
 export const inWords = ({ code, signal }: Ending): string => signal ?? `exit ${code}`;
+
+/** The subagent's call stands in a record of its own. */
+const subagentRecorded = (world: World, id: string): Promise<true> =>
+  waitFor("the subagent's record", () =>
+    filesBelow(world.claudeHome, `projects/*/${id}/subagents/*.jsonl`).some((path) =>
+      readLines(join(world.claudeHome, path)).some((line) => JSON.stringify(line).includes('"tool_use"')),
+    ),
+  );
