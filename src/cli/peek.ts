@@ -49,6 +49,12 @@ export function numberOf(args: Arguments, command: string): number | null {
   return count;
 }
 
+/** So many more are read: an answer may stand in front of its prompt (Claude Code 2.1.197). */
+const extra = 4;
+
+const byTime = (messages: Message[]): Message[] =>
+  messages.every(({ at }) => at !== null) ? messages.toSorted((a, b) => (a.at ?? 0) - (b.at ?? 0)) : messages;
+
 /** Oldest first. Lines before the first of them were not looked at, and are not counted. */
 export function lastMessages(place: RecordPlace, count: number) {
   const { own, earlier, missing } = readHistory(place);
@@ -57,8 +63,13 @@ export function lastMessages(place: RecordPlace, count: number) {
   for (const entry of entriesBackward(place.adapter, [own, ...earlier])) {
     if (entry.kind === "known") messages.push(...entry.facts.messages.toReversed());
     else passed[entry.kind] += 1;
-    if (messages.length >= count) break;
+    if (messages.length >= count + extra) break;
   }
   const reached = messages.length < count;
-  return { messages: messages.slice(0, count).reverse(), ...passed, missing: reached ? missing : null, mark: own.mark };
+  return {
+    messages: byTime(messages.toReversed()).slice(-count),
+    ...passed,
+    missing: reached ? missing : null,
+    mark: own.mark,
+  };
 }

@@ -75,3 +75,17 @@ test("refused calls add up; broken and unknown lines are counted", () => {
   ];
   expect(sumUp([...entries, { kind: "broken", raw: null }])).toMatchObject({ denied: 3, broken: 2, unknown: 1 });
 });
+
+test("an answer that stands in front of its prompt is still its answer; an older one is not", () => {
+  const at = (role: Message["role"], text: string, time: number): Entry =>
+    line({ messages: [{ at: time, role, text, tool: null }] });
+  expect(sumUp([at("agent", "two", 20), at("user", "second", 15)]).answer).toBe("two");
+  expect(sumUp([at("user", "first", 1), at("agent", "one", 5), at("user", "second", 15)]).answer).toBeNull();
+  const late = [at("user", "second", 15), at("agent", "one", 5), at("user", "first", 1)];
+  expect(sumUp(late).answer).toBeNull();
+});
+
+test("subagents' tokens are the session's, their words are not", () => {
+  const totals = sumUp([used("a", 1), said("agent", "mine")], [used("b", 10), said("agent", "theirs")]);
+  expect([totals.tokens, totals.answer]).toEqual([tokens(11), "mine"]);
+});
