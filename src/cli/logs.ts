@@ -1,5 +1,7 @@
 // agentctl logs: the whole conversation, or the record as the agent wrote it; with -f also what comes next.
 import type { Message } from "../adapters/adapter.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { pause } from "../lib/deadline.ts";
 import { plainText } from "../lib/width.ts";
 import {
   type Entry,
@@ -47,11 +49,27 @@ export const logs: Command = {
     const count = numberOf(args, "logs");
     const { row, at } = await oneRow(args.words, "logs", context);
     const show = args.has("--raw") ? rawLines(sinceOf(args, at), context) : messages(sinceOf(args, at), args, context);
-    const place = recordOf(row);
+    const place = args.has("--follow") ? await recordWhenThere(row, args.words, context) : recordOf(row);
     const mark = readingOf(row, () => show.until(place, count));
     return args.has("--follow") ? await showMore(place, row, mark, show, context) : 0;
   },
 };
+
+const appearsMs = 200;
+
+/** A live session has no record before its first prompt. Whoever follows it waits for that, as long as it lives. */
+async function recordWhenThere(row: Row, words: readonly string[], context: Context): Promise<RecordPlace> {
+  for (let now = row; ; ) {
+    try {
+      return recordOf(now);
+    } catch (error) {
+      const isLive = now.session.status.state === "running";
+      if (!(error instanceof AgentctlError) || error.code !== "not-found" || !isLive) throw error;
+    }
+    await pause(appearsMs);
+    now = (await oneRow(words, "logs", context)).row;
+  }
+}
 
 function sinceOf(args: Arguments, now: number): number {
   const text = args.one("--since");

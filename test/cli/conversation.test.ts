@@ -377,3 +377,20 @@ test("a cost is estimated where the model is on the price list", async () => {
   expect(await world.json<object>("result", id)).toMatchObject({ costUsd: 6, costSource: "estimated" });
   expect((await world.run(["status", id])).out).toContain("~$6.00");
 });
+
+test("logs -f of a live session that has written nothing yet waits for its first words", async () => {
+  await using world = new World();
+  const agent = world.start(["prompt:x", "end", "idle"]);
+  await world.until(agent.id, "idle");
+  rmSync(join(world.home, "sessions", `${agent.id}.jsonl`));
+  const child = Bun.spawn([binary, "logs", "-f", agent.id], { env: world.env, stdout: "pipe", stderr: "pipe" });
+  try {
+    await Bun.sleep(300);
+    agent.type("the first words");
+    const { value } = await child.stdout.getReader().read();
+    expect(new TextDecoder().decode(value)).toContain("the first words");
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+});
