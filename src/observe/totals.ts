@@ -38,7 +38,7 @@ export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = [])
   const usage = new Map<string, { tokens: Tokens; model: string | null }>();
   let denied = 0;
   let costUsd: number | null = null;
-  let answer: Answer = { text: null, at: null, askedAt: null };
+  let answer: Answer = { text: null, at: null };
   const passed = { broken: 0, unknown: 0 };
   for (const entry of entries) {
     if (entry.kind !== "known") {
@@ -68,18 +68,13 @@ export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = [])
 interface Answer {
   text: string | null;
   at: number | null;
-  askedAt: number | null;
 }
 
-/** A new prompt opens a turn that has no answer yet. By time, where it is told: an answer may stand in front of its prompt. */
+/** A new prompt opens a turn that has no answer yet; unless the answer, by its time, is this prompt's and stands in front of it. */
 function answerAfter(before: Answer, { role, text, at }: Message): Answer {
-  const isBefore = (a: number | null, b: number | null): boolean => a !== null && b !== null && a < b;
-  if (role === "user") {
-    if (isBefore(at, before.askedAt)) return before;
-    return isBefore(at, before.at) ? { ...before, askedAt: at } : { text: null, at: null, askedAt: at };
-  }
-  if (role !== "agent" || text.trim() === "" || isBefore(at, before.askedAt) || isBefore(at, before.at)) return before;
-  return { ...before, text, at };
+  if (role === "agent" && text.trim() !== "") return { text, at };
+  const isItsOwn = at !== null && before.at !== null && before.at > at;
+  return role === "user" && !isItsOwn ? { text: null, at: null } : before;
 }
 
 const nothing: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
