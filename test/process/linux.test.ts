@@ -201,14 +201,14 @@ describe("a table", () => {
     ]);
   });
 
-  test("leaves other users' processes alone: what we may not read of them is no gap, what we may is not read", () => {
+  test("leaves other users' processes alone: what we may not read of them is no gap, their environment is not read at all", () => {
     const foreign = details(9, {
       "/proc/9/status": "Uid:\t0\t0\t0\t0\n",
       "/proc/9/exe": () => failing("EACCES"),
       "/proc/9/cwd": () => failing("EACCES"),
     });
     const [row] = tableOf(procOf(foreign)).rows;
-    expect(row?.detail).toMatchObject({ uid: 0, ours: false, env: null, exe: null, unread: [], lockedFiles: [] });
+    expect(row?.detail).toMatchObject({ uid: 0, ours: false, env: null, exe: null, unread: [] });
   });
 
   test("with hidepid=1 (stat refused) and hidepid=2 (not listed): a claimed pid is hidden, not gone", () => {
