@@ -61,7 +61,7 @@ function openIfThere(path: string): OpenFile | null {
 class Bell {
   private watcher: FSWatcher | null = null;
   /** The folder that is being watched: one that was removed and made anew is another one. */
-  private folder = 0;
+  private folder = "";
   private pending = false;
   private wake: (() => void) | null = null;
 
@@ -93,11 +93,11 @@ class Bell {
   }
 
   private watchFolder(): void {
-    const folder = inodeOf(dirname(this.path));
+    const folder = identityOf(dirname(this.path));
     if (this.watcher !== null && folder === this.folder) return;
     this.close();
     this.folder = folder;
-    if (folder === 0) return;
+    if (folder === "") return;
     try {
       this.watcher = watch(dirname(this.path), (_event, name) => {
         if (name === null || name === basename(this.path)) this.ring();
@@ -115,11 +115,13 @@ class Bell {
   }
 }
 
-function inodeOf(path: string): number {
+/** With its birth: file systems give the number of a removed folder to the next one. */
+function identityOf(path: string): string {
   try {
-    return statSync(path).ino;
+    const { ino, birthtimeMs } = statSync(path);
+    return `${ino} ${birthtimeMs}`;
   } catch (error) {
     if (errorCode(error) === "") throw error;
-    return 0;
+    return "";
   }
 }

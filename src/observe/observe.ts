@@ -146,7 +146,7 @@ function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): 
 async function lookAgain(evidence: Evidence, adapters: readonly Adapter[], deadline: Deadline): Promise<void> {
   const { sessions } = deriveSessions(evidence, adapters);
   const mounts = mountTable();
-  evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters));
+  evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters, mounts));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
     if (adapter === undefined) continue;
@@ -156,7 +156,7 @@ async function lookAgain(evidence: Evidence, adapters: readonly Adapter[], deadl
       if (doubtful.size > 0) await readDistantRecordsAgain(adapter, store, doubtful, deadline);
       continue;
     }
-    const silent = here.filter((session) => session.id === null).flatMap((session) => session.processes);
+    const silent = here.filter((session) => !hasSpoken(session)).flatMap((session) => session.processes);
     if (silent.length > 0) readClaimsAgain(adapter, store, new Set(silent.map((row) => row.identity.pid)));
     readRecordsAgain(adapter, store, doubtful);
   }
@@ -171,6 +171,7 @@ function dialogsOfSilent(
   evidence: Evidence,
   sessions: readonly Session[],
   adapters: readonly Adapter[],
+  mounts: string,
 ): StartDialog[] {
   if (!evidence.processes.ok) return [];
   const named = new Set(sessions.filter(hasSpoken).flatMap((session) => session.processes));
@@ -178,9 +179,10 @@ function dialogsOfSilent(
   return adapters.flatMap((adapter) =>
     silent.flatMap((row) => {
       const { detail } = row;
-      if (detail === null || detail.env === null || adapter.role(row.name, detail) !== "agent") return [];
-      const home = adapter.home(detail.env);
-      return (home === null ? null : readDialog(adapter, home, row)) ?? [];
+      if (detail === null || adapter.role(row.name, detail) !== "agent") return [];
+      const home = namedHome(adapter, detail);
+      if (home === null || mayHang(home, mounts) || mayHang(detail.cwd ?? "/", mounts)) return [];
+      return readDialog(adapter, home, row) ?? [];
     }),
   );
 }
