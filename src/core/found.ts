@@ -2,7 +2,7 @@
 import type { Evidence, HostAnswer, HostedSession, PidClaim, Store } from "./evidence.ts";
 import type { ProcessDetail, ProcessRow } from "./process.ts";
 import type { AgentRules, Role } from "./rules.ts";
-import type { Link } from "./session.ts";
+import { type Link, linkStrengths } from "./session.ts";
 
 /** A live process of an agent, with what it was recognised as. */
 export interface AgentProcess {
@@ -12,7 +12,7 @@ export interface AgentProcess {
   rules: AgentRules;
   home: string | null;
   /** It announces a session in this store, but its announcement cannot be read. */
-  muted: { store: Store; source: string } | null;
+  muted: { store: Store; why: string; source: string } | null;
 }
 
 export interface ProcessOwner {
@@ -94,9 +94,15 @@ export function addOwner(found: Matches, key: string, owner: FoundOwner): void {
   const others = found.owners.get(key) ?? [];
   const twin = others.find((other) => other.row !== null && other.row === owner.row);
   if (twin === undefined) found.owners.set(key, [...others, owner]);
-  else if (owner.kind === "host" && owner.hosted !== null)
+  else if (weightOf(owner) < weightOf(twin))
     found.owners.set(key, [...others.filter((other) => other !== twin), owner]);
 }
+
+/** Least first; the source decides between equals, so that the order of reading does not. */
+const weightOf = (owner: FoundOwner): string =>
+  owner.kind === "host"
+    ? `${owner.hosted === null ? 9 : 0} ${owner.address}`
+    : `${1 + linkStrengths.indexOf(owner.link)} ${owner.source}`;
 
 export function add<K, V>(map: Map<K, V[]>, key: K, value: V): void {
   const values = map.get(key);

@@ -1,15 +1,6 @@
 // Processes that name no session: which records of their directory could be theirs. Rule 9.
-import type { Evidence, Store } from "./evidence.ts";
-import {
-  type AgentProcess,
-  add,
-  addOwner,
-  doubtAllOf,
-  homeFor,
-  type Matches,
-  processOwner,
-  sessionKey,
-} from "./found.ts";
+import type { Evidence } from "./evidence.ts";
+import { type AgentProcess, add, addOwner, homeFor, type Matches, processOwner, sessionKey } from "./found.ts";
 import { givenId } from "./given-id.ts";
 import { sameProcess } from "./process.ts";
 
@@ -52,28 +43,30 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
 }
 
 /**
- * Any session of that store may be meant, so none of them is proven to be ownerless. What the process was started with still
- * names its session, if nothing else in its directory could be what it says now.
+ * None of what may be its own is proven to be ownerless. What the process was started with still names its session, if nothing
+ * else in its directory could be what it says now.
  */
 function matchMuted(
   process: AgentProcess,
-  { store, source }: { store: Store; source: string },
+  { store, why, source }: NonNullable<AgentProcess["muted"]>,
   candidates: Candidate[],
   evidence: Evidence,
   found: Matches,
 ): void {
-  const why = `live process ${process.row.identity.pid} announces a session, but its announcement cannot be read`;
   const doubt = { why, source, rule: "R2" };
-  doubtAllOf(store, found, doubt);
   const given = givenId(process);
   const key = given === null ? null : sessionKey(store.agent, homeFor(process, given.id, evidence), given.id);
+  for (const other of candidates) if (!isDoubted(found, other.key, why)) add(found.doubts, other.key, doubt);
   if (given !== null && key !== null && candidates.every(({ id }) => id === given.id)) {
     addOwner(found, key, processOwner(process.row, given.link, given.source));
     return;
   }
-  if (key !== null) add(found.doubts, key, doubt);
+  if (key !== null && !isDoubted(found, key, why)) add(found.doubts, key, doubt);
   found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
 }
+
+const isDoubted = (found: Matches, key: string, why: string): boolean =>
+  found.doubts.get(key)?.some((doubt) => doubt.why === why) ?? false;
 
 interface Candidate {
   key: string;
@@ -101,16 +94,18 @@ function directoryCandidates(process: AgentProcess, evidence: Evidence, found: M
   const { detail, row, home, rules } = process;
   for (const store of evidence.stores) {
     if (store.agent !== rules.agent || (home !== null && store.home !== home)) continue;
+    const unreadIds = new Set(store.rows.flatMap(({ id, reading }) => (reading.ok ? [] : [id])));
     for (const { id, reading, writtenAt, uid } of store.rows) {
       const key = sessionKey(store.agent, store.home, id);
       if (found.owners.has(key) || (!detail.ours && uid !== detail.uid)) continue;
       const record = reading.ok ? reading.value : null;
       const cwd = record?.cwd ?? null;
       if (isElsewhere(process, cwd, evidence)) continue;
-      // Of an unread record only its file's time is known: what was last written before the start is none of this process.
-      const newest = record === null ? writtenAt : (record.lastMessageAt ?? record.createdAt);
+      // Without a time inside, the file's own: what was last written before the start is none of this process.
+      const told = record?.lastMessageAt ?? record?.createdAt ?? null;
+      const newest = told ?? writtenAt;
       if (newest !== null && newest < row.startedAt - startSlackMs) continue;
-      const isYounger = record !== null && newest !== null && newest >= row.startedAt + tickMs;
+      const isYounger = told !== null && told >= row.startedAt + tickMs && !unreadIds.has(id);
       const fits =
         isYounger &&
         detail.ours &&

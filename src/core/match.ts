@@ -113,7 +113,10 @@ function matchUnreadClaim(
   const row = table.rows.find((candidate) => candidate.identity.pid === pid && isLive(candidate)) ?? null;
   const process = own.find((candidate) => candidate.row === row) ?? null;
   if (process?.role === "agent" && process.detail.ours) {
-    process.muted = { store, source };
+    const why = `live process ${pid} announces a session, but its announcement cannot be read`;
+    process.muted = { store, why, source };
+    // Also where it is known by another announcement: any session of this store may be meant by this one.
+    doubtAllOf(store, found, { why, source, rule: "R2" });
     return;
   }
   const inside = own.some(({ detail }) => detail.innerPid === pid && detail.namespace !== table.namespace.id);
