@@ -15,7 +15,7 @@ const mounts = [
   "30 22 0:40 / /home rw - nfs4 server:/home rw",
   "31 30 254:1 / /home/me/fast rw - ext4 /dev/vdb rw",
   "32 22 0:41 / /mnt/a\\040b rw - fuse.sshfs host: rw",
-  "33 22 0:42 / /work rw master:1 - 9p tag rw",
+  "33 22 0:42 / /srv rw master:1 - 9p tag rw",
 ].join("\n");
 
 test.each([
@@ -25,7 +25,7 @@ test.each([
   ["/homes/x", false],
   ["/home/me/fast/.agent", false],
   ["/mnt/a b/.agent", true],
-  ["/work/x", true],
+  ["/srv/x", true],
   ["/", false],
 ])("a folder %s on the file system of its longest mount may hang: %p", (folder, expected) => {
   expect(mayHang(folder, mounts)).toBe(expected);
