@@ -1,0 +1,90 @@
+// The kernel's lock between real processes.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { tryLock } from "../../src/sys/file-lock.ts";
+
+let folder = "";
+let count = 0;
+const newPath = (): string => {
+  count += 1;
+  return join(folder, `${count}.lock`);
+};
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "agentctl-lock-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Another process that tries the lock, says what it got, and keeps it until its input ends. */
+async function another(path: string): Promise<{ got: string; child: ChildProcess }> {
+  const script = `
+    import { openSync } from "node:fs";
+    import { tryLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
+    console.log(tryLock(openSync(${JSON.stringify(path)}, "a")));
+    process.stdin.on("end", () => process.exit()).resume();`;
+  const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+  const [data] = await once(child.stdout, "data");
+  return { got: String(data).trim(), child };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const exit = once(child, "exit");
+  child.stdin?.end();
+  await exit;
+}
+
+test("one holder at a time, between processes and within one; closing frees it", async () => {
+  const path = newPath();
+  const ours = openSync(path, "a");
+  expect(tryLock(ours)).toBe(true);
+  expect(tryLock(ours)).toBe(true);
+  const second = openSync(path, "a");
+  expect(tryLock(second)).toBe(false);
+  const refused = await another(path);
+  expect(refused.got).toBe("false");
+  await end(refused.child);
+  closeSync(ours);
+  expect(tryLock(second)).toBe(true);
+  closeSync(second);
+  const taker = await another(path);
+  expect(taker.got).toBe("true");
+  await end(taker.child);
+});
+
+test("a holder that is killed frees it", async () => {
+  const path = newPath();
+  const holder = await another(path);
+  expect(holder.got).toBe("true");
+  const ours = openSync(path, "a");
+  expect(tryLock(ours)).toBe(false);
+  const exit = once(holder.child, "exit");
+  holder.child.kill("SIGKILL");
+  expect(await exit).toEqual([null, "SIGKILL"]);
+  expect(tryLock(ours)).toBe(true);
+  closeSync(ours);
+});
+
+test("a child that inherited the file keeps the lock after we closed it, and no other child has it", async () => {
+  const path = newPath();
+  const ours = openSync(path, "a");
+  expect(tryLock(ours)).toBe(true);
+  const bystander = spawn("sleep", ["1000"]);
+  const heir = spawn("sh", ["-c", "echo ready; read line"], { stdio: ["pipe", "pipe", "inherit", ours] });
+  if (heir.stdout === null) throw new Error("no output to wait for");
+  await once(heir.stdout, "data");
+  closeSync(ours);
+  const second = openSync(path, "a");
+  expect(tryLock(second)).toBe(false);
+  await end(heir);
+  expect(tryLock(second)).toBe(true);
+  closeSync(second);
+  bystander.kill("SIGKILL");
+  await once(bystander, "exit");
+});
+
+test("a descriptor that is none is an error with its name", () => {
+  expect(() => tryLock(999_999)).toThrow("EBADF");
+});
