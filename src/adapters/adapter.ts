@@ -4,6 +4,7 @@ import type { HostedSession, NativeRecord, PidClaim, Succession, Tokens } from "
 import type { Reading } from "../core/problem.ts";
 import type { ProcessRow } from "../core/process.ts";
 import type { AgentRules } from "../core/rules.ts";
+import type { Invocation } from "./invocation.ts";
 
 /** A complete line of a record: parsed JSON, or broken (not JSON, or too long to be worth reading). */
 export type Line = { ok: true; value: unknown } | { ok: false };
@@ -98,6 +99,8 @@ export interface Adapter extends AgentRules {
   } | null;
   /** How to ask a host; null: this agent has no hosts that answer. */
   host: HostProtocol | null;
+  /** How to start it, and everything else that is done to it. */
+  invocation: Invocation;
 }
 
 export interface Repository {
@@ -107,12 +110,18 @@ export interface Repository {
 }
 
 /** A conversation with a host, as data: what to say first, and what to say after each answer until it is over. */
+export interface Talk<T> {
+  opening: string[];
+  /** After everything heard so far: more to send, or the answer. A plain host answers once and hangs up. */
+  next(heard: readonly string[]): { send: string[] } | { answer: Reading<T> };
+}
+
 export interface HostProtocol {
   /** Sockets below the home. A `pid` group in the name is the host's; with an `id` group nobody knows whose it is. */
   sockets: FileSet;
   transport: "plain" | "websocket";
-  /** What to send first. */
-  opening: string[];
-  /** After everything heard so far: more to send, or the answer. A plain host answers once and hangs up. */
-  next(heard: readonly string[]): { send: string[] } | { answer: Reading<HostedSession[]> };
+  /** Which sessions it has, and what they are doing. */
+  sessions: Talk<HostedSession[]>;
+  /** Ends the turn of one session; the session stays. Answers what was done, in words. */
+  interrupt(session: string): Talk<string>;
 }

@@ -4,6 +4,7 @@ import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
 import type { Adapter, ClaimFile, Line, RecordFile } from "./adapter.ts";
+import { demoInvocation } from "./demo-invocation.ts";
 import { lineTypes, parseLine } from "./demo-lines.ts";
 import {
   baseName,
@@ -38,8 +39,8 @@ export const demo: Adapter = {
   host: {
     sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
     transport: "plain",
-    opening: ["?\n"],
-    next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }),
+    sessions: { opening: ["?\n"], next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }) },
+    interrupt: (id) => ({ opening: [`interrupt ${id}\n`], next: (heard) => ({ answer: read(heard.join("").trim()) }) }),
   },
   tokensInTail: false,
   countsDenied: true,
@@ -55,12 +56,13 @@ export const demo: Adapter = {
   parseRecord,
   parseClaim,
   parseLine,
+  invocation: demoInvocation,
 };
 
 function role(name: string, { argv }: ProcessDetail): Role | null {
   const own = argv === null ? null : ownArguments(argv);
   if (own === null) return name === "demo-agent" ? "agent" : null;
-  return own[0] === "serve" ? "host" : "agent";
+  return own[0] === "serve" ? "host" : own[0] === "queue" ? "helper" : "agent";
 }
 
 /** What follows `demo-agent`: behind a link to the binary, `agentctl demo-agent`, or an interpreter and a script. */
@@ -101,7 +103,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
       prompt,
       branch: null,
       agentVersion: numberIn(header, "version")?.toString() ?? null,
-      permission: null,
+      permission: textIn(header, "permission"),
       denied: null,
       tokens: null,
       costUsd: null,
@@ -244,7 +246,7 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     says: null,
     waiting: null,
     background: null,
-    note: null,
+    job: null,
   });
 }
 

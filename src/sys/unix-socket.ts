@@ -73,14 +73,21 @@ export function openWebSocket(path: string): Conversation {
   };
 }
 
-/** Answers whatever is asked with the same kind of text, and hangs up. */
-export function answerSocket(path: string, answer: () => string): { stop(): void } {
-  const listener = Bun.listen({
+/** Answers each line that is asked, whatever it is, and hangs up. */
+export function answerSocket(path: string, answer: (asked: string) => string): { stop(): void } {
+  const listener = Bun.listen<{ heard: Uint8Array[] }>({
     unix: path,
     socket: {
+      open: (connection) => {
+        connection.data = { heard: [] };
+      },
       // Only once something was asked: a server that closes at once looks like a reset to Bun's client.
-      data: (connection) => {
-        connection.end(answer());
+      data: (connection, chunk) => {
+        const { heard } = connection.data;
+        heard.push(Uint8Array.from(chunk));
+        if (!chunk.includes(10)) return;
+        const [asked = ""] = Buffer.concat(heard).toString("utf8").split("\n");
+        connection.end(answer(asked));
       },
     },
   });

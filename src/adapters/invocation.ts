@@ -1,0 +1,54 @@
+// How an agent is started, continued, opened, spoken to and ended: as data. The acting itself is control's.
+
+/** What a launched agent may do; mapped to each agent's own flags. */
+export const permissions = ["read", "edit", "bypass"] as const;
+export type Permission = (typeof permissions)[number];
+
+export interface Order {
+  /** A new session, one more turn of an old one, or a new one that begins as a copy of an old one. */
+  kind: "new" | "continue" | "fork";
+  /** The session's id: chosen (new, fork) or the one to go on with. null: the agent chooses, and tells. */
+  session: string | null;
+  /** The session that is copied; null unless it is a fork. */
+  from: string | null;
+  model: string | null;
+  permission: Permission | null;
+  /** null: no prompt; the agent's own interface is opened. */
+  prompt: string | null;
+  /** Arguments that a person hands through. */
+  extra: readonly string[];
+}
+
+export interface Invocation {
+  /** Makes an id of this agent's shape out of a fresh UUID; null: the agent chooses its ids itself. */
+  chooseId: ((uuid: string) => string) | null;
+  /** "argument": the prompt stands in the arguments, where everybody can read it, and is limited in size. */
+  promptBy: "stdin" | "argument";
+  /** The arguments of a run without an interface. */
+  headless(order: Order): string[];
+  /** The arguments that open its own interface on an old session; null: it cannot (or cannot fork). */
+  interface(order: Order): string[] | null;
+  /** Variables that make it use this data folder. */
+  environmentFor(home: string): Record<string, string>;
+  /** Variables that tell a session apart; inherited, they would make a new session look like a part of the caller's. */
+  scrubbed: RegExp;
+  /** The variable, in the environment of what its tools start, that holds the session's id; null: there is none. */
+  childMark: string | null;
+  /** The session id in one line of its standard output; null: not that line. */
+  announcedIn(line: unknown): string | null;
+  permissions: Readonly<Record<Permission, { flags: readonly string[]; meaning: string }>>;
+  /** What no permission at all means here, judging by the agent's own settings (null: no such file). */
+  ownSetting: { files(home: string, cwd: string): string[]; meaning(texts: readonly (string | null)[]): string };
+  /** Why it would refuse this order; null: it would not. */
+  refuses(order: Order, caller: { isRoot: boolean; env: Readonly<Record<string, string | undefined>> }): string | null;
+  /** What its last words mean when it ends before it has begun. */
+  startFailures: readonly { sign: RegExp; message: string; hint: string }[];
+  /** Gentlest first, each with the time it is given before the next one; SIGKILL follows the last. */
+  stopSignals: readonly { signal: NodeJS.Signals; patienceMs: number }[];
+  /** Its own way to end a job that its supervisor would start again; null: it has none. */
+  ownStop(job: string): string[] | null;
+  /** Its own way to hand a message to a session that a host has; null: it has none. */
+  ownSend(session: string, text: string): string[] | null;
+  /** What ends the turn of a live process: a signal, or keys typed at its terminal. */
+  interrupt(argv: readonly string[]): { signal: NodeJS.Signals } | { keys: string };
+}

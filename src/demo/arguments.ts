@@ -1,0 +1,31 @@
+// The demo agent's options, and how it says that it cannot go on.
+import { writeErr } from "../sys/stdout.ts";
+
+export interface Arguments {
+  options: ReadonlyMap<string, string>;
+  /** What is no option. */
+  rest: string[];
+}
+
+export function readArguments(
+  args: readonly string[],
+  known: { flags: readonly string[]; values: readonly string[] },
+): Arguments {
+  const options = new Map<string, string>();
+  const rest: string[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index] ?? "";
+    if (known.flags.includes(argument)) options.set(argument, "");
+    else if (known.values.includes(argument)) {
+      index += 1;
+      options.set(argument, args[index] ?? fail(`${argument} needs a value`, 2));
+    } else if (argument.startsWith("-")) fail(`unknown option ${argument}`, 2);
+    else rest.push(argument);
+  }
+  return { options, rest };
+}
+
+export function fail(text: string, status: 1 | 2): never {
+  writeErr(`demo-agent: ${text}\n`);
+  process.exit(status);
+}

@@ -1,0 +1,69 @@
+// `demo-agent serve`: one process that has many sessions, told by lines on stdin and asked over a socket.
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { answerSocket } from "../sys/unix-socket.ts";
+import { InputLines } from "./input.ts";
+import { SessionRecord } from "./record.ts";
+
+interface Hosted {
+  activity: "working" | "waiting" | "idle";
+  waiting: unknown;
+}
+
+const idle: Hosted = { activity: "idle", waiting: null };
+
+export async function serve(home: string): Promise<number> {
+  const folder = join(home, "hosts");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const socket = join(folder, `${process.pid}.sock`);
+  const running = new Map<string, Hosted>();
+  const server = answerSocket(socket, (asked) => answer(asked, home, running));
+  const leave = () => {
+    server.stop();
+    rmSync(socket, { force: true });
+    process.exit(0);
+  };
+  process.on("SIGTERM", leave);
+  process.on("SIGINT", leave);
+  const lines = new InputLines();
+  for (;;) obey(await lines.next(), home, running);
+}
+
+function obey(line: string, home: string, running: Map<string, Hosted>): void {
+  const [verb, id = "", ...words] = line.split(" ");
+  const record = new SessionRecord(home, id);
+  const text = words.join(" ");
+  if (verb === "start") {
+    record.begin({ parent: null, model: null, permission: null });
+    record.add("prompt", { text });
+    running.set(id, { activity: "working", waiting: null });
+  } else if (verb === "ask") {
+    record.add("question", { kind: "question", text, tool: null, options: [] });
+    running.set(id, { activity: "waiting", waiting: { kind: "question", text, tool: null, options: [] } });
+  } else if (verb === "end") {
+    record.end("completed");
+    running.delete(id);
+  }
+}
+
+/** `interrupt ID`, `message ID TEXT` (the text as a JSON string); anything else asks for its sessions. */
+function answer(asked: string, home: string, running: Map<string, Hosted>): string {
+  const [, verb, id = "", rest = ""] = /^(interrupt|message) (\S+) ?(.*)$/s.exec(asked) ?? [];
+  const hosted = running.get(id);
+  if (verb === "interrupt") {
+    if (hosted === undefined || hosted.activity === "idle") return "no turn was going on";
+    new SessionRecord(home, id).end("interrupted");
+    running.set(id, idle);
+    return "its turn was interrupted";
+  }
+  if (verb === "message") {
+    if (hosted === undefined) return "no such session";
+    const record = new SessionRecord(home, id);
+    record.add("prompt", { text: JSON.parse(rest) });
+    record.reply("done");
+    record.end("completed");
+    running.set(id, idle);
+    return "taken";
+  }
+  return JSON.stringify({ sessions: [...running].map(([id, word]) => ({ id, ...word })) });
+}
