@@ -4,6 +4,7 @@ import { type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
 import type { Adapter, ClaimFile, RecordFile } from "./adapter.ts";
+import { claudeInvocation } from "./claude-code-invocation.ts";
 import { parseClaudeLine } from "./claude-code-lines.ts";
 import { type ClaudeTail, readClaudeTail } from "./claude-code-tail.ts";
 import { fieldsOf, flagValue, isUuid, numberIn, textIn, timeIn } from "./fields.ts";
@@ -42,6 +43,7 @@ export const claudeCode: Adapter = {
   subagentRecords: { folder: "subagents", name: /^(?<id>agent-[^/]+)\.jsonl$/ },
   historyOf: () => null,
   successions: { file: "history.jsonl", parse: parseSuccession },
+  invocation: claudeInvocation,
   // With CLAUDE_CONFIG_DIR the settings are inside the home, else beside it: ~/.claude and ~/.claude.json.
   trust: { files: (home) => [`${home}/.claude.json`, `${home}.json`], mustAsk },
 };
@@ -92,7 +94,7 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     says: status === null ? null : { ...saying(status, waitingFor), since: numberIn(fields, "statusUpdatedAt") },
     waiting: status === "waiting" ? waitingOf(waitingFor) : null,
     background: status === "shell" ? { shells: 1, subagents: 0 } : null,
-    note: fields["kind"] === "bg" ? `background job ${textIn(fields, "jobId") ?? session.slice(0, 8)}` : null,
+    job: fields["kind"] === "bg" ? (textIn(fields, "jobId") ?? session.slice(0, 8)) : null,
   });
 }
 

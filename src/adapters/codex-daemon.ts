@@ -7,9 +7,13 @@ import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, textIn, uuidIn } from 
 export const daemon: HostProtocol = {
   sockets: { folder: "app-server-control", name: /^(?<id>app-server-control)\.sock$/ },
   transport: "websocket",
-  opening: [request("initialize", "initialize", { clientInfo: { name: "agentctl", title: "agentctl", version: "1" } })],
-  next: nextMessages,
+  sessions: { opening: [hello()], next: nextMessages },
+  interrupt: (id) => ({ opening: [hello()], next: (heard) => nextInterrupting(id, heard) }),
 };
+
+function hello(): string {
+  return request("initialize", "initialize", { clientInfo: { name: "agentctl", title: "agentctl", version: "1" } });
+}
 
 function request(id: string, method: string, params: Fields): string {
   return JSON.stringify({ id, method, params });
@@ -19,7 +23,7 @@ const listPage = (cursor: string | null): string =>
   request(`list ${cursor ?? ""}`, "thread/loaded/list", cursor === null ? {} : { cursor });
 
 /** initialize, then the loaded threads page by page, then each of them: all by its own answers. */
-function nextMessages(heard: readonly string[]): ReturnType<HostProtocol["next"]> {
+function nextMessages(heard: readonly string[]): ReturnType<HostProtocol["sessions"]["next"]> {
   const answers = heard.map(answerOf).filter((answer) => answer !== null);
   const newest = answerOf(heard.at(-1) ?? "");
   const pages = answers.filter(({ id }) => id.startsWith("list "));
@@ -67,4 +71,30 @@ function hostedOf(thread: Fields): HostedSession | null {
   if (flags.includes("waitingOnApproval")) return waits("permission");
   if (flags.includes("waitingOnUserInput")) return waits("question");
   return { id, activity: flags.length === 0 ? "working" : "unclear", waiting: null };
+}
+
+/** initialize, then the turns of the thread, then the end of the one that is going on. */
+function nextInterrupting(
+  id: string,
+  heard: readonly string[],
+): ReturnType<ReturnType<HostProtocol["interrupt"]>["next"]> {
+  const newest = answerOf(heard.at(-1) ?? "");
+  if (newest === null) return { send: [] };
+  if (newest.error)
+    return {
+      answer: unread({ code: "host-silent", agent: "codex", source: "", message: `no answer to ${newest.id}` }),
+    };
+  if (newest.id === "initialize")
+    return {
+      send: [
+        JSON.stringify({ method: "initialized" }),
+        request("turns", "thread/read", { threadId: id, includeTurns: true }),
+      ],
+    };
+  if (newest.id !== "turns") return { answer: read("its turn was interrupted") };
+  const turns = fieldsIn(newest.result, "thread")["turns"];
+  const open = Array.isArray(turns) ? turns.map(fieldsOf).find((turn) => turn?.["status"] === "inProgress") : undefined;
+  const turnId = open == null ? null : textIn(open, "id");
+  if (turnId === null) return { answer: read("no turn was going on") };
+  return { send: [request("interrupt", "turn/interrupt", { threadId: id, turnId })] };
 }

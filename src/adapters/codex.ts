@@ -5,6 +5,7 @@ import type { ProcessDetail, ProcessRow } from "../core/process.ts";
 import type { Role } from "../core/rules.ts";
 import type { Adapter, RecordFile, Repository } from "./adapter.ts";
 import { daemon } from "./codex-daemon.ts";
+import { codexInvocation } from "./codex-invocation.ts";
 import { parseLine, readHead, readTail } from "./codex-rollout.ts";
 import { baseName, type Fields, fieldsIn, fieldsOf, isUuid, textIn, timeIn, uuidIn } from "./fields.ts";
 
@@ -56,6 +57,7 @@ export const codex: Adapter = {
   parseClaim: ({ path }) =>
     unread({ code: "claim-unreadable", agent: "codex", source: path, message: "Codex writes no announcements" }),
   parseLine,
+  invocation: codexInvocation,
 };
 
 const helpers =

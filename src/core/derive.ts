@@ -73,7 +73,7 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
     status,
     reason:
       doing !== null
-        ? (doing.reason ?? claim?.note ?? null)
+        ? (doing.reason ?? (claim?.job == null ? null : `background job ${claim.job}`))
         : status.state === "unknown"
           ? status.why
           : stoppedReason(record),
@@ -87,6 +87,7 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
     parent: record?.parent ?? null,
     continuedBy: record?.continuedBy ?? subject.continuedBy,
     record,
+    job: claim?.job ?? null,
     processes,
     conflicts: conflictsOf(subject),
     evidence: [],
@@ -308,6 +309,7 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
     parent: null,
     continuedBy: null,
     record: null,
+    job: null,
     processes: [row],
     conflicts: [],
     evidence: [],

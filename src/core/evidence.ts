@@ -91,8 +91,8 @@ export interface PidClaim {
   says: { activity: Activity; reason: string | null; since: number | null } | null;
   waiting: Waiting | null;
   background: Background | null;
-  /** What kind of owner this is, for people ("background job 1a2b3c4d"); null: nothing to say. */
-  note: string | null;
+  /** The name under which the agent's own supervisor runs it; null: it runs by itself. */
+  job: string | null;
 }
 
 /** The agent wrote that this session was left for a new one at that moment in that directory (`/clear`). */

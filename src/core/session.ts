@@ -43,6 +43,8 @@ export interface Session {
   parent: string | null;
   continuedBy: string | null;
   record: NativeRecord | null;
+  /** The name under which the agent's own supervisor runs it, and would start it again. */
+  job: string | null;
   /** The owners' rows, for display (tty, argv are not part of a status). */
   processes: ProcessRow[];
   /** Things that do not fit together, in words. */

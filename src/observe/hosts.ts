@@ -1,6 +1,6 @@
 // Asks the processes that serve many sessions which ones they are running. A silent host is an answer too: "unread".
-import type { Adapter, HostProtocol } from "../adapters/adapter.ts";
-import type { HostAnswer, HostedSession } from "../core/evidence.ts";
+import type { Adapter, HostProtocol, Talk } from "../adapters/adapter.ts";
+import type { HostAnswer } from "../core/evidence.ts";
 import { type Problem, type Reading, unread } from "../core/problem.ts";
 import type { ProcessIdentity } from "../core/process.ts";
 import { type Deadline, within } from "../lib/deadline.ts";
@@ -52,7 +52,7 @@ async function ask(
     const problem: Problem = { code: "host-silent", agent: adapter.agent, source: socket.path, message };
     return { ...host, answer: unread(problem) };
   };
-  const { answer, hangUp } = converse(socket.path, protocol);
+  const { answer, hangUp } = converse(socket.path, protocol.transport, protocol.sessions);
   try {
     const parsed = await within(deadline, answer);
     if (parsed === null) return silent("the host does not answer in time");
@@ -66,19 +66,23 @@ async function ask(
   }
 }
 
-/** Speaks the protocol until it has its answer. */
-function converse(path: string, protocol: HostProtocol): { answer: Promise<Reading<HostedSession[]>>; hangUp(): void } {
-  const line = protocol.transport === "websocket" ? openWebSocket(path) : openPlainSocket(path);
-  const talk = async (): Promise<Reading<HostedSession[]>> => {
+/** Talks with whoever listens there until it has its answer. */
+export function converse<T>(
+  path: string,
+  transport: HostProtocol["transport"],
+  talk: Talk<T>,
+): { answer: Promise<Reading<T>>; hangUp(): void } {
+  const line = transport === "websocket" ? openWebSocket(path) : openPlainSocket(path);
+  const speak = async (): Promise<Reading<T>> => {
     const heard: string[] = [];
-    for (const text of protocol.opening) await line.send(text);
+    for (const text of talk.opening) await line.send(text);
     for (;;) {
       const text = await line.hear();
       heard.push(text);
-      const step = protocol.next(heard);
+      const step = talk.next(heard);
       if ("answer" in step) return step.answer;
       for (const more of step.send) await line.send(more);
     }
   };
-  return { answer: talk(), hangUp: () => line.close() };
+  return { answer: speak(), hangUp: () => line.close() };
 }

@@ -120,14 +120,14 @@ export function heardAt({ host, cwd }: CapturedCase, adapter: Adapter, store: St
 /** Talks with the captured answers as if their host gave them now: one to each request, by its method. */
 function replay(protocol: HostProtocol, answers: Record<string, unknown>): Reading<HostedSession[]> {
   const heard: string[] = [];
-  let said = protocol.opening;
+  let said = protocol.sessions.opening;
   for (;;) {
     const requests = said.map((text) => JSON.parse(text) as { id?: unknown; method: string });
     said = [];
     for (const { id, method } of requests) {
       if (id === undefined) continue;
       heard.push(JSON.stringify({ id, result: answers[method] }));
-      const step = protocol.next(heard);
+      const step = protocol.sessions.next(heard);
       if ("answer" in step) return step.answer;
       said = [...said, ...step.send];
     }

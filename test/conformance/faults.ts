@@ -146,6 +146,6 @@ const claimFaults = (claim: PidClaim): string[] =>
       says: orNull(fields({ activity, reason: orNull(text), since: orNull(number) })),
       waiting: orNull(fields(waiting)),
       background,
-      note: orNull(text),
+      job: orNull(text),
     },
   );

@@ -144,7 +144,7 @@ export const claim = (pid: number, session: string, change: Partial<PidClaim> = 
   says: null,
   waiting: null,
   background: null,
-  note: null,
+  job: null,
   ...change,
 });
 
