@@ -47,6 +47,46 @@ const commands: readonly Entry[] = [
     load: async () => (await import("./cli/result.ts")).result,
   },
   {
+    names: ["launch"],
+    summary: "start an agent in the background; prints its session's id",
+    load: async () => (await import("./cli/launch.ts")).launch,
+  },
+  {
+    names: ["run"],
+    summary: "run an agent in the foreground; prints its final answer",
+    load: async () => (await import("./cli/run.ts")).run,
+  },
+  {
+    names: ["send"],
+    summary: "one more message to a session",
+    load: async () => (await import("./cli/send.ts")).send,
+  },
+  {
+    names: ["resume"],
+    summary: "reopen a conversation here, in the agent's own interface",
+    load: async () => (await import("./cli/resume.ts")).resume,
+  },
+  {
+    names: ["attach"],
+    summary: "go to where a session runs: its tmux pane",
+    load: async () => (await import("./cli/attach.ts")).attach,
+  },
+  {
+    names: ["interrupt"],
+    summary: "end the turn, keep the session",
+    load: async () => (await import("./cli/interrupt.ts")).interrupt,
+  },
+  {
+    names: ["stop"],
+    summary: "end sessions, and what their tools left running",
+    load: async () => (await import("./cli/stop.ts")).stop,
+  },
+  {
+    names: ["wait"],
+    summary: "until sessions are done, stopped, idle or waiting",
+    load: async () => (await import("./cli/wait.ts")).wait,
+  },
+  {
     names: ["adapters"],
     summary: "the agents that agentctl knows",
     load: async () => (await import("./cli/adapters.ts")).adapters,
@@ -73,7 +113,8 @@ Commands:
 ${columns(commands.map(({ names, summary }) => [names.join(", "), summary] as const))}
 
 Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
-4 ambiguous, 6 not done yet, 8 cannot tell, 10 the agent failed, 11 it needs a person. Environment: AGENTCTL_HOME, NO_COLOR.
+4 ambiguous, 5 refused, 6 not done yet, 7 agent not installed, 8 cannot tell, 10 the agent failed, 11 it needs a person,
+130 interrupted. Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, NO_COLOR.
 `;
 
 async function main(args: readonly string[], context: Context): Promise<number> {
@@ -90,6 +131,7 @@ async function main(args: readonly string[], context: Context): Promise<number> 
     return 0;
   }
   if (name === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(rest);
+  if (name === "end-launch") return await (await import("./cli/end-launch.ts")).runEndLaunch(rest, context);
   if (name === "read-store") return await (await import("./cli/read-store.ts")).runReadStore(rest, context);
   const entry = commands.find(({ names }) => names.includes(name));
   if (entry === undefined) throw unknownCommand(name);

@@ -1,8 +1,8 @@
 // agentctl adapters: which agents we know, which are here, and what cannot be known about them.
 import { existsSync } from "node:fs";
-import { delimiter, join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapters as known } from "../adapters/registry.ts";
+import { findBinary } from "../control/binary.ts";
 import { plainText } from "../lib/width.ts";
 import { homesOf, readSettings, realHome } from "../observe/homes.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
@@ -42,15 +42,6 @@ export function adapterFacts(adapter: Adapter, { env }: Context) {
 /** null: on a file system whose server may not answer; asking could hang. */
 const isThere = (path: string): boolean | null =>
   mayHang(realHome(path, mountTable()), mountTable()) ? null : existsSync(path);
-
-/** The built-in agent is this program; others are looked up as a shell would. */
-function findBinary(adapter: Adapter, env: Context["env"]): string | null {
-  const override = env[`AGENTCTL_${adapter.agent.toUpperCase().replaceAll("-", "_")}_BIN`];
-  if (override) return existsSync(override) ? override : null;
-  if (adapter.command === "agentctl") return process.execPath;
-  const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders.map((folder) => join(folder, adapter.command)).find((path) => existsSync(path)) ?? null;
-}
 
 function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): string {
   const homes = facts.homes.map(

@@ -13,18 +13,26 @@ export interface FlagSpec {
 
 export interface Arguments {
   words: string[];
+  /** What stands behind `--`, for commands that hand it on; elsewhere these are words. */
+  rest: string[];
   has(flag: string): boolean;
   one(flag: string): string | null;
   all(flag: string): string[];
 }
 
-export function parseArguments(args: readonly string[], specs: readonly FlagSpec[], command: string): Arguments {
+export function parseArguments(
+  args: readonly string[],
+  specs: readonly FlagSpec[],
+  command: string,
+  behindDashes: "words" | "handed on" = "words",
+): Arguments {
   const words: string[] = [];
+  const rest: string[] = [];
   const values = new Map<string, string[]>();
   const queue = [...args];
   for (let argument = queue.shift(); argument !== undefined; argument = queue.shift()) {
     if (argument === "--") {
-      words.push(...queue);
+      (behindDashes === "words" ? words : rest).push(...queue);
       break;
     }
     if (!argument.startsWith("-") || argument === "-") {
@@ -48,6 +56,7 @@ export function parseArguments(args: readonly string[], specs: readonly FlagSpec
   }
   return {
     words,
+    rest,
     has: (flag) => values.has(flag),
     one: (flag) => values.get(flag)?.[0] ?? null,
     all: (flag) => values.get(flag) ?? [],

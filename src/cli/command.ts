@@ -17,6 +17,8 @@ export interface Command {
   notes?: string;
   /** "none": a word is a mistake; absent: the command looks at its words itself. */
   words?: "none";
+  /** What stands behind `--` is handed on as it is. */
+  behindDashes?: "handed on";
   flags: readonly FlagSpec[];
   examples: readonly [command: string, meaning: string][];
   /** Returns the exit code. */
@@ -31,7 +33,7 @@ export async function runCommand(
   args: readonly string[],
   context: Context,
 ): Promise<number> {
-  const parsed = parseArguments(args, [...command.flags, helpFlag], name);
+  const parsed = parseArguments(args, [...command.flags, helpFlag], name, command.behindDashes);
   if (parsed.has("--help")) {
     context.out(helpOf(command));
     return 0;

@@ -139,6 +139,9 @@ class Tour {
         group: "demo",
         labels: {},
         at: new Date().toISOString(),
+        permission: null,
+        prompt: null,
+        launchedBy: null,
       });
     }
     await this.settled(ids);

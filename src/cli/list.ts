@@ -4,13 +4,13 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { placeOf } from "../observe/place.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
-import { placeOf } from "./place.ts";
 import { problemLines, terminalOf } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { sessionTable, wordsOf } from "./session-table.ts";
-import { lookAtRows, type Row, type Rows } from "./sessions.ts";
+import { lookAtRows, type Row, type Rows, withPanes } from "./sessions.ts";
 import { watch } from "./watch.ts";
 
 const weekMs = 7 * 86_400_000;
@@ -130,7 +130,9 @@ type Counting = ((row: Row, context: Context) => Promise<Row>) | null;
 async function answer(all: Rows, wanted: Selection, counting: Counting, args: Arguments, context: Context) {
   const matching = all.rows.filter(wanted.keep);
   const recent = matching.filter((row) => !wanted.isOld(row, all.at));
-  const rows = recent.slice(0, wanted.limit);
+  const rows = args.has("--json")
+    ? await withPanes(recent.slice(0, wanted.limit), context)
+    : recent.slice(0, wanted.limit);
   // One after the other: each is a file read to its end.
   for (const [index, row] of rows.entries()) rows[index] = (await counting?.(row, context)) ?? row;
   const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };

@@ -1,5 +1,7 @@
 // agentctl logs: the whole conversation, or the record as the agent wrote it; with -f also what comes next.
 import type { Message } from "../adapters/adapter.ts";
+import { launchFiles } from "../control/notes.ts";
+import { chunksOf } from "../control/output.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { pause } from "../lib/deadline.ts";
 import { plainText } from "../lib/width.ts";
@@ -22,10 +24,10 @@ import type { Row } from "./sessions.ts";
 import { oneRow } from "./status.ts";
 
 export const logs: Command = {
-  usage: "agentctl logs <ref> [-f] [-n N] [--since T] [--raw | --json]",
+  usage: "agentctl logs <ref> [-f] [-n N] [--since T] [--raw | --output | --json]",
   summary: "Shows the conversation of a session from its start; with -f also what is said from now on.",
   notes:
-    "A fork that has no copy of its history is shown with that of the session it came from. --raw prints the session's own\nrecord, line by line as the agent wrote it (on a terminal without escape sequences).",
+    "A fork that has no copy of its history is shown with that of the session it came from. --raw prints the session's own\nrecord, line by line as the agent wrote it (on a terminal without escape sequences). --output prints what an agent that agentctl launched wrote to its\nstandard output and its standard error, in that order.",
   flags: [
     { flag: "--follow", short: "-f", help: "go on until Ctrl-C, also when the record is cut, replaced or removed" },
     { flag: "--number", short: "-n", value: "N", help: "only the last N messages (with --raw: lines)" },
@@ -35,6 +37,7 @@ export const logs: Command = {
       help: "only what is younger: 90s, 10m, 2h, 7d, or a time like 2026-11-15T21:00:00Z",
     },
     { flag: "--raw", help: "the lines of the record instead of messages" },
+    { flag: "--output", help: "what it wrote to stdout and stderr, if agentctl launched it" },
     { flag: "--json", help: "one JSON value per message: at, role, text, tool" },
   ],
   examples: [
@@ -46,6 +49,7 @@ export const logs: Command = {
   async run(args, context) {
     if (args.has("--raw") && args.has("--json"))
       throw usage("--raw prints what the agent wrote, which --json cannot change", "logs");
+    if (args.has("--output")) return await showOutput(args, context);
     const count = numberOf(args, "logs");
     const { row, at } = await oneRow(args.words, "logs", context);
     const show = args.has("--raw") ? rawLines(sinceOf(args, at), context) : messages(sinceOf(args, at), args, context);
@@ -54,6 +58,18 @@ export const logs: Command = {
     return args.has("--follow") ? await showMore(place, row, mark, show, context) : 0;
   },
 };
+
+async function showOutput(args: Arguments, context: Context): Promise<number> {
+  for (const flag of ["--raw", "--json", "--follow", "--number", "--since"])
+    if (args.has(flag)) throw usage(`--output shows all that was captured; ${flag} does not go with it`, "logs");
+  const { row } = await oneRow(args.words, "logs", context);
+  if (row.launch === null)
+    throw new AgentctlError("not-found", `${row.ref} was not launched by agentctl: its output was not captured`);
+  const { out, err } = launchFiles(context.env, row.launch.id);
+  for (const path of [out, err])
+    for (const chunk of chunksOf(path)) context.out(isTerminal(1) ? plainText(chunk.toString("utf8")) : chunk);
+  return 0;
+}
 
 const appearsMs = 200;
 

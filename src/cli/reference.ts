@@ -3,8 +3,8 @@ import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
+import { placeOf } from "../observe/place.ts";
 import type { Context } from "./command.ts";
-import { placeOf } from "./place.ts";
 import type { Row, Rows } from "./sessions.ts";
 
 const hint = "agentctl list -a --since 365d shows all of a year";

@@ -43,7 +43,7 @@ export const result: Command = {
   },
 };
 
-interface Ending {
+export interface Ending {
   code: number;
   outcome: Outcome | null;
   /** Is what was said last the last word of the turn? */
@@ -52,7 +52,7 @@ interface Ending {
 }
 
 /** How the last turn ended. A session that runs may have ended its turn, too: it is idle then. */
-function endingOf({ status, record, waiting }: Session): Ending {
+export function endingOf({ status, record, waiting }: Session): Ending {
   const turn = record?.turn ?? null;
   if (status.state === "unknown")
     return { code: exitCodes["cannot-tell"], outcome: null, final: true, note: `is unknown: ${status.why}` };

@@ -27,7 +27,7 @@ export function sessionJson(row: Row) {
     processes: identities.length > 1 ? identities : [],
     hosted: owner?.kind === "host",
     tty: session.processes[0]?.tty ?? null,
-    tmux: null,
+    tmux: row.tmux ?? null,
     cwd: session.cwd,
     branch: record?.facts.branch ?? null,
     model: record?.facts.model ?? null,
@@ -49,7 +49,7 @@ export function sessionJson(row: Row) {
       labels: launch.labels,
       spec: null,
       worktree: null,
-      exit: null,
+      exit: launch.exit,
     },
   });
 }

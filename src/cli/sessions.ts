@@ -1,6 +1,8 @@
 // The list of sessions as commands see it: derived, decorated with launch notes, each with its shortest reference.
 import { adapters } from "../adapters/registry.ts";
-import { type LaunchNote, readNotes } from "../control/notes.ts";
+import { type ReadNote, readNotes } from "../control/notes.ts";
+import { lookAround, type Surroundings } from "../control/surroundings.ts";
+import { panesOf } from "../control/tmux.ts";
 import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { Session, SessionList } from "../core/session.ts";
@@ -10,9 +12,11 @@ import type { Context } from "./command.ts";
 export interface Row {
   session: Session;
   ref: string;
-  launch: LaunchNote | null;
+  launch: ReadNote | null;
   /** What its whole record adds up to; absent: not counted here. */
   counted?: Counted;
+  /** The name of its tmux pane; absent: not looked for, or none. */
+  tmux?: string;
 }
 
 export interface Counted {
@@ -28,16 +32,37 @@ export interface Rows {
   rows: Row[];
   /** What could not be read; only `readingProblems` say something about statuses. */
   problems: Problem[];
-  notes: LaunchNote[];
+  notes: ReadNote[];
 }
 
 export async function lookAtRows({ env }: Context): Promise<Rows> {
-  const list = await lookAtSessions({ adapters, env });
+  return decorated(await lookAtSessions({ adapters, env }), env);
+}
+
+/** The same for commands that act: with all processes of this user, and their marks. */
+export async function lookAroundAtRows({ env }: Context): Promise<Rows & { around: Surroundings }> {
+  const around = await lookAround(env);
+  return { ...decorated(around.list, env), around };
+}
+
+/** With the names of tmux panes, for those who show them. */
+export async function withPanes(rows: readonly Row[], { env }: Context): Promise<Row[]> {
+  const panes = await panesOf(
+    rows.flatMap(({ session }) => session.processes),
+    env,
+  );
+  return rows.map((row) => {
+    const pane = row.session.processes.map((process) => panes.get(process)).find((each) => each !== undefined);
+    return pane === undefined ? row : { ...row, tmux: pane.name };
+  });
+}
+
+function decorated(list: SessionList, env: Context["env"]): Rows {
   const { notes, problems } = readNotes(env);
   return { ...decorate(list, notes), problems: [...list.problems, ...problems], notes };
 }
 
-function decorate(list: SessionList, notes: readonly LaunchNote[]): Pick<Rows, "at" | "complete" | "rows"> {
+function decorate(list: SessionList, notes: readonly ReadNote[]): Pick<Rows, "at" | "complete" | "rows"> {
   const refs = shortestRefs(list.sessions);
   const rows = list.sessions.map((session, index) => ({
     session,
@@ -47,9 +72,16 @@ function decorate(list: SessionList, notes: readonly LaunchNote[]): Pick<Rows, "
   return { at: list.at, complete: list.complete, rows };
 }
 
-const noteOf = (session: Session, notes: readonly LaunchNote[]): LaunchNote | null =>
-  notes.find((note) => note.agent === session.agent && note.session === session.id && note.home === session.home) ??
-  null;
+/** By the session's id; before the agent has told it, by the tag of the process. */
+const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNote[]): ReadNote | null =>
+  notes.find(
+    (note) =>
+      note.agent === agent &&
+      note.home === home &&
+      (note.session === null
+        ? processes.some(({ detail }) => detail?.env?.["AGENTCTL_TAG"] === note.id)
+        : note.session === id),
+  ) ?? null;
 
 const shortestPrefix = 8;
 

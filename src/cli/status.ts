@@ -1,4 +1,6 @@
 // agentctl status: one session, all its facts.
+import { launchFiles } from "../control/notes.ts";
+import { lastLines } from "../control/output.ts";
 import { oneLine } from "../lib/width.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -15,7 +17,7 @@ import {
   terminalOf,
 } from "./render.ts";
 import { evidenceJson, sessionJson, statusWord } from "./session-json.ts";
-import { lookAtRows, type Row } from "./sessions.ts";
+import { lookAtRows, type Row, withPanes } from "./sessions.ts";
 
 export const status: Command = {
   usage: "agentctl status <ref> [--json]",
@@ -30,7 +32,8 @@ export const status: Command = {
   ],
   async run(args, context) {
     const { row: seen, at } = await oneRow(args.words, "status", context);
-    const row = await count(seen, context);
+    const [withPane = seen] = await withPanes([seen], context);
+    const row = await count(withPane, context);
     if (args.has("--json")) context.out(`${JSON.stringify({ ...sessionJson(row), ...evidenceJson(row.session) })}\n`);
     else context.out(statusText(row, at, context, terminalOf(context)));
     return 0;
@@ -76,6 +79,7 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["process", session.processes.map((each) => `pid ${each.identity.pid}`).join(", ") || null],
     ["link", json.link],
     ["terminal", json.tty],
+    ["tmux", json.tmux],
     ["directory", json.cwd === null ? null : homeRelative(json.cwd, context)],
     ["branch", json.branch],
     ["model", json.model],
@@ -93,12 +97,28 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["version", json.agentVersion],
     ["record", session.record === null ? null : homeRelative(session.record.source, context)],
     ["group", json.launch?.group ?? null],
+    ["labels", labelsText(json.launch?.labels ?? {})],
+    ["exit status", json.launch?.exit == null ? null : String(json.launch.exit.status)],
     ["conflict", json.conflicts.join("; ") || null],
   ];
   const lines = facts.flatMap(([name, value]) =>
     value === null || value === "" ? [] : [`  ${paint(name.padEnd(13), "dim", terminal)} ${oneLine(value)}\n`],
   );
-  return `${headline(row, terminal)}${lines.join("")}`;
+  return `${headline(row, terminal)}${lines.join("")}${outputTail(row, context)}`;
+}
+
+const labelsText = (labels: Record<string, string>): string | null =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(" ") || null;
+
+/** What a launched agent said last, where that may explain how it ended. */
+function outputTail({ session, launch }: Row, context: Context): string {
+  const { status } = session;
+  if (launch === null || status.state !== "stopped" || status.outcome === "completed") return "";
+  const { out, err } = launchFiles(context.env, launch.id);
+  const text = lastLines(err) || lastLines(out);
+  return text === "" ? "" : `  its output ended with:\n${text.replaceAll(/^/gm, "    ")}\n`;
 }
 
 function tokensText({ input, output, cacheRead, cacheWrite, total }: Record<string, number>): string {

@@ -48,6 +48,20 @@ export async function* follow(adapter: Adapter, path: string, from: Mark): Async
   }
 }
 
+/** The complete lines that came after the mark, and how far that is now. A record that was replaced is read from its start. */
+export function readMore(adapter: Adapter, path: string, from: Mark): { entries: Entry[]; mark: Mark } {
+  const open = openIfThere(path);
+  if (open === null) return { entries: [], mark: from };
+  try {
+    const mark = isSameFile(open, from) ? from : startMark;
+    const next = markIn(open, mark.offset);
+    const lines = [...linesForward(open.fd, next.offset, mark.offset)];
+    return { entries: lines.filter((line) => line?.length !== 0).map((line) => entryOf(adapter, line)), mark: next };
+  } finally {
+    closeSync(open.fd);
+  }
+}
+
 function openIfThere(path: string): OpenFile | null {
   try {
     return openFile(path);

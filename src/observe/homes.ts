@@ -12,6 +12,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Settings {
   homes: Readonly<Record<string, readonly string[]>>;
+  /** "free": an agent that calls agentctl may do what a person may. */
+  insideAgents: "guarded" | "free";
 }
 
 const settingsLimit = 1024 * 1024;
@@ -21,23 +23,29 @@ const settingsPath = (env: Environment): string =>
 
 export function readSettings(env: Environment): { settings: Settings; problems: Problem[] } {
   const path = settingsPath(env);
-  const none: Settings = { homes: {} };
-  const broken = (message: string) => ({
-    settings: none,
-    problems: [{ code: "config-unreadable" as const, agent: null, source: path, message }],
-  });
+  const none: Settings = { homes: {}, insideAgents: "guarded" };
+  const problemOf = (message: string): Problem => ({ code: "config-unreadable", agent: null, source: path, message });
+  const broken = (message: string) => ({ settings: none, problems: [problemOf(message)] });
   try {
     const value: unknown = withFile(path, (file) => JSON.parse(readWhole(file, settingsLimit).toString("utf8")));
     const fields = fieldsOf(value);
     if (fields === null) return broken("not a JSON object");
-    return checkedHomes(fields["homes"], env, path);
+    const { homes, problems } = checkedHomes(fields["homes"], env, path);
+    const inside = fields["insideAgents"] ?? "guarded";
+    if (inside !== "guarded" && inside !== "free")
+      problems.push(problemOf('"insideAgents" must be "guarded" or "free"'));
+    return { settings: { homes, insideAgents: inside === "free" ? "free" : "guarded" }, problems };
   } catch (error) {
     return isGone(error) ? { settings: none, problems: [] } : broken(failureText(error));
   }
 }
 
 /** Wrong types are said, not passed over: a home that is silently not looked into makes its sessions invisible. */
-function checkedHomes(value: unknown, env: Environment, source: string): ReturnType<typeof readSettings> {
+function checkedHomes(
+  value: unknown,
+  env: Environment,
+  source: string,
+): { homes: Settings["homes"]; problems: Problem[] } {
   const homes: Record<string, string[]> = {};
   const problems: Problem[] = [];
   const wrong = (message: string) => problems.push({ code: "config-unreadable", agent: null, source, message });
@@ -53,7 +61,7 @@ function checkedHomes(value: unknown, env: Environment, source: string): ReturnT
       if (!folder.startsWith("/")) wrong(`"homes"."${agent}": not an absolute path: "${folder}"`);
     homes[agent] = expanded.filter((folder) => folder.startsWith("/"));
   }
-  return { settings: { homes }, problems };
+  return { homes, problems };
 }
 
 /** The names of the homes of one agent, as the environment and the settings give them. */

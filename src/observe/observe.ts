@@ -119,7 +119,7 @@ function wishFor(adapters: readonly Adapter[], stores: readonly Store[]): Proces
   };
 }
 
-const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION"];
+const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
 
 function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: Homes): void {
   for (const row of table.rows) {

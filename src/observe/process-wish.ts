@@ -5,4 +5,6 @@ export interface ProcessWish {
   pids: ReadonlySet<number>;
   environment: ReadonlySet<string>;
   lockedFiles: readonly RegExp[];
+  /** "ours": details of every process of this user; for whoever is about to end some of them. */
+  also?: "ours";
 }

@@ -57,6 +57,17 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   return { boot, namespace, rows, gaps, hidden };
 }
 
+/** One process as it is this moment, without details; null: gone. Throws where it cannot be told. */
+export function readLinuxProcess(pid: number, proc: ProcFs = realProcFs): ProcessRow | null {
+  const boot = proc.read("/proc/sys/kernel/random/boot_id").toString("latin1").trim();
+  const row = readRow(pid, boot, 0, noWish, proc);
+  if (row === "gone") return null;
+  if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
+  return row;
+}
+
+const noWish: ProcessWish = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
+
 function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
   try {
     const id = proc.link("/proc/self/ns/pid");
@@ -79,7 +90,8 @@ function readRow(
     const stat = readStat(path, proc);
     if (stat === "gone" || stat === "foreign" || "code" in stat) return stat;
     // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
-    const wanted = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
+    const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
+    const wanted = sought || (wish.also === "ours" && !stat.kernel);
     const dead = stat.state === "Z" || stat.state === "X";
     const detail = wanted && !dead ? readDetail(pid, wish, proc) : null;
     if (detail !== null) {
@@ -92,7 +104,7 @@ function readRow(
         return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
       // In the middle of exec the new name is there before arguments and environment are.
-      if (isHalfMade(detail) && attempt < execAttempts) continue;
+      if (sought && isHalfMade(detail) && attempt < execAttempts) continue;
     }
     if (detail?.env != null) delete detail.env[emptyEnvironment];
     const startedAt = bootedAt + (Number(stat.start) / ticksPerSecond) * 1000;
@@ -132,9 +144,10 @@ function withOtherThreads(stat: Stat, path: string, proc: ProcFs): Stat {
   return working ? { ...stat, state: "S" } : stat;
 }
 
-/** PF_EXITING and PF_FORKNOEXEC in the kernel's task flags. */
+/** PF_EXITING, PF_FORKNOEXEC and PF_KTHREAD in the kernel's task flags. */
 const exitingFlag = 0x4;
 const forkedFlag = 0x40;
+const kernelThreadFlag = 0x200000;
 
 export interface Stat {
   name: string;
@@ -142,6 +155,8 @@ export interface Stat {
   threads: number;
   exiting: boolean;
   forked: boolean;
+  /** A thread of the kernel's own. */
+  kernel: boolean;
   parent: number;
   session: number;
   tty: string | null;
@@ -164,6 +179,7 @@ export function parseStat(bytes: Buffer): Stat | null {
     threads,
     exiting: (Number(fields[6]) & exitingFlag) !== 0,
     forked: (Number(fields[6]) & forkedFlag) !== 0,
+    kernel: (Number(fields[6]) & kernelThreadFlag) !== 0,
     parent: Number(parent),
     session: Number(session),
     tty: ttyName(Number(tty)),

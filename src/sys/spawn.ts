@@ -43,3 +43,49 @@ export async function runAndShow(
   await child.exited;
   return text;
 }
+
+export interface HeldFiles {
+  /** null: /dev/null. */
+  stdin: number | null;
+  stdout: number;
+  stderr: number;
+}
+
+export interface SpawnedHolder {
+  pid: number;
+  exited: Promise<number>;
+}
+
+/** In a kernel session of its own, and nothing that we wait for. Tied: its descriptor 4 is closed when we are gone. */
+export function spawnHolder(
+  command: readonly string[],
+  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; files: HeldFiles; tied: boolean },
+): SpawnedHolder {
+  const { stdin, stdout, stderr } = options.files;
+  const child = Bun.spawn([...command], {
+    cwd: options.cwd,
+    env: options.env,
+    detached: true,
+    stdio: [stdin ?? "ignore", stdout, stderr, ...(options.tied ? (["ignore", "pipe"] as const) : [])],
+  });
+  child.unref();
+  return { pid: child.pid, exited: child.exited };
+}
+
+/** Runs another program to its end, without a terminal; what it said comes back. */
+export async function runCommand(
+  command: readonly string[],
+  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; mostMs: number },
+): Promise<{ status: number | null; text: string }> {
+  const child = Bun.spawn([...command], {
+    cwd: options.cwd,
+    env: options.env,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: options.mostMs,
+  });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  await child.exited;
+  return { status: child.exitCode, text: `${out}${err}` };
+}

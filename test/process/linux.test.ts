@@ -98,6 +98,7 @@ describe("a stat line", () => {
       threads: 1,
       exiting: false,
       forked: false,
+      kernel: false,
     });
   });
 

@@ -1,8 +1,8 @@
 // A place is a git worktree's root, else the directory itself. Never a path prefix.
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode } from "../observe/failure.ts";
-import { mayHang, mountTable } from "../observe/mounts.ts";
+import { errorCode } from "./failure.ts";
+import { mayHang, mountTable } from "./mounts.ts";
 
 /** null: no directory at all (a record may say anything). One that cannot be seen is its own place, under the name it has. */
 export function placeOf(directory: string | null): string | null {

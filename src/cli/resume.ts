@@ -1,0 +1,92 @@
+// agentctl resume: opens the agent's own interface on an old conversation, here, in the conversation's own directory.
+import { randomUUID } from "node:crypto";
+import { commandOf } from "../control/binary.ts";
+import { agentEnvironment, ownHome } from "../control/environment.ts";
+import { callerOf, guardTarget } from "../control/guard.ts";
+import { oneAtATime } from "../control/places.ts";
+import { checkContinuable } from "../control/start-session.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { becomeProgram } from "../sys/exec.ts";
+import { isTerminal } from "../sys/stdout.ts";
+import { usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { resolve } from "./reference.ts";
+import { problemLines } from "./render.ts";
+import { adapterOf, idOf, isHosted, ownDirectory } from "./send.ts";
+import { lookAroundAtRows, type Row } from "./sessions.ts";
+
+export const resume: Command = {
+  usage: "agentctl resume <ref> [--fork] [--print] [-- AGENT ARGS…]",
+  summary: "Reopens a conversation here, in the agent's own interface and in its own directory.",
+  notes: "A session that is live elsewhere is refused (exit 5); --fork opens a copy of it under a new id all the same.",
+  behindDashes: "handed on",
+  flags: [
+    { flag: "--fork", help: "go on in a copy, under a new id" },
+    { flag: "--print", help: "only show the command that would do it" },
+  ],
+  examples: [
+    ["agentctl resume 3f2a1b9c", "go on where it stopped"],
+    ["agentctl resume painter --fork", "try something else, keep the original"],
+    ["agentctl resume 3f2a1b9c --print", "to paste it elsewhere"],
+  ],
+  async run(args, context) {
+    const [reference, extra] = args.words;
+    if (reference === undefined) throw usage("resume needs a session", "resume");
+    if (extra !== undefined) throw usage("resume takes one session; agentctl send says something to it", "resume");
+    const fork = args.has("--fork");
+    if (args.has("--print")) {
+      const { row } = await checked(reference, fork, context);
+      context.out(`${shellLine(row, fork, args.rest, context)}\n`);
+      return 0;
+    }
+    if (!isTerminal(0) || !isTerminal(1)) {
+      const hint = `agentctl send ${reference} TEXT goes on without one; --print shows the command`;
+      throw new AgentctlError("refused", "the agent's interface needs a terminal", { hint });
+    }
+    // The lock goes at the moment this process becomes the agent: from then on the agent itself can be seen.
+    return await oneAtATime(context.env, async () => {
+      const { row } = await checked(reference, fork, context);
+      const { program, args: words, env, cwd } = interfaceOf(row, fork, args.rest, context);
+      process.chdir(cwd);
+      return becomeProgram(program, words, { ...env, PWD: cwd });
+    });
+  },
+};
+
+async function checked(reference: string, fork: boolean, context: Context): Promise<{ row: Row }> {
+  const all = await lookAroundAtRows(context);
+  context.err(problemLines(all.problems));
+  const row = resolve(reference, all, context);
+  idOf(row);
+  guardTarget(row.session, row.ref, callerOf(all.around, context.env), all.around, all.notes);
+  // A host shares its sessions with every interface that asks for them.
+  if (!fork && !isHosted(row)) checkContinuable(row.session, row.ref);
+  return { row };
+}
+
+function interfaceOf(row: Row, fork: boolean, extra: readonly string[], context: Context) {
+  const adapter = adapterOf(row);
+  const id = idOf(row);
+  const { invocation } = adapter;
+  const order = { model: null, permission: null, prompt: null, extra };
+  const words = fork
+    ? invocation.interface({ ...order, kind: "fork", session: invocation.chooseId?.(randomUUID()) ?? null, from: id })
+    : invocation.interface({ ...order, kind: "continue", session: id, from: null });
+  if (words === null)
+    throw new AgentctlError("refused", `${adapter.title} cannot ${fork ? "fork a session" : "reopen a session"}`);
+  const [program = "", ...first] = commandOf(adapter, context.env);
+  const env = agentEnvironment(context.env, adapter, row.session.home);
+  return { program, args: [...first, ...words], env, cwd: ownDirectory(row), adapter };
+}
+
+/** With the variables that the caller's shell does not have. */
+function shellLine(row: Row, fork: boolean, extra: readonly string[], context: Context): string {
+  const { program, args, cwd, adapter } = interfaceOf(row, fork, extra, context);
+  const plain = agentEnvironment(context.env, adapter, "");
+  const isDefault = ownHome(adapter, plain) === row.session.home;
+  const variables = isDefault ? [] : Object.entries(adapter.invocation.environmentFor(row.session.home));
+  const words = [...variables.map(([key, value]) => `${key}=${quoted(value)}`), ...[program, ...args].map(quoted)];
+  return `cd ${quoted(cwd)} && ${words.join(" ")}`;
+}
+
+const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

@@ -1,0 +1,120 @@
+// agentctl run: an agent in the foreground. Progress on stderr, the final answer on stdout; it ends with this command.
+import type { Adapter } from "../adapters/adapter.ts";
+import { endLaunch } from "../control/end-launch.ts";
+import type { Launched } from "../control/launch.ts";
+import { interruption, type StartRequest, startSession } from "../control/start-session.ts";
+import { waitFor } from "../control/wait.ts";
+import { AgentctlError, exitCodes } from "../core/problem.ts";
+import { deadlineIn, within } from "../lib/deadline.ts";
+import { cut, oneLine, plainText } from "../lib/width.ts";
+import { type Mark, startMark } from "../observe/conversation.ts";
+import { readMore } from "../observe/follow.ts";
+import { readTotals } from "../observe/totals.ts";
+import type { Command, Context } from "./command.ts";
+import { countedFrom } from "./count.ts";
+import { orderFlags, orderNotes, requestOf } from "./launch-order.ts";
+import { readingOf, recordOf } from "./record-of.ts";
+import { shortDuration, terminalOf } from "./render.ts";
+import { endingOf } from "./result.ts";
+import { clean, sessionJson } from "./session-json.ts";
+import { lookAtRows, type Row } from "./sessions.ts";
+
+export const run: Command = {
+  usage: "agentctl run [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
+  summary: "Runs an agent in the foreground: progress on stderr, its final answer on stdout.",
+  notes: [
+    orderNotes,
+    "Ctrl-C, SIGTERM, SIGHUP and --max-time end the agent and what its tools started; so does the end of this process,",
+    "whatever ended it. A second Ctrl-C does not wait. JSON: the session as it is then, with `result`, its final answer.",
+    "Exit codes: 0 completed; 10 it failed, was interrupted or cut off; 11 it needs a person; 130 interrupted.",
+  ].join("\n"),
+  behindDashes: "handed on",
+  flags: orderFlags,
+  examples: [
+    ['agentctl run claude "explain this repository" --permission read', "the answer on stdout"],
+    ["agentctl run codex -F task.md --permission edit --max-time 30m --json", "in a CI job"],
+  ],
+  async run(args, context) {
+    const request = requestOf(args, context, "run", true);
+    const { interrupted, again, release } = interruption();
+    const begun = performance.now();
+    try {
+      const launched = await startSession(request);
+      context.err(`agentctl: ${launched.id} has begun (agentctl status ${launched.id})\n`);
+      const row = await Promise.race([untilOver(launched, request, context), interrupted]).catch(async (error) => {
+        const gently = endLaunch(launched.launch, context.env);
+        const now = again.then(() => endLaunch(launched.launch, context.env, "now"));
+        await Promise.race([gently, now]);
+        throw error;
+      });
+      const isTooLong = request.maxTimeMs !== null && performance.now() - begun >= request.maxTimeMs;
+      if (isTooLong) context.err(`agentctl: ended: --max-time ${shortDuration(request.maxTimeMs ?? 0)} was over\n`);
+      return await answer(row, args.has("--json"), context);
+    } finally {
+      release();
+    }
+  },
+};
+
+/** Headless: when it waits for a person nobody will come, so it is ended then, too. */
+async function untilOver(launched: Launched, request: StartRequest, context: Context): Promise<Row> {
+  const progress = new Progress(request.adapter, context);
+  const mine = (rows: readonly Row[]) =>
+    rows.find(
+      ({ session, launch }) =>
+        launch?.id === launched.launch || (session.id === launched.id && session.home === request.home),
+    );
+  const { value } = await waitFor({
+    look: async () => {
+      const row = mine((await lookAtRows(context)).rows) ?? null;
+      if (row !== null) progress.show(row);
+      return row;
+    },
+    isEnough: (row) => row === null || row.session.status.state === "stopped" || needsPerson(row),
+    sessions: (row) => (row === null ? [] : [row.session]),
+    timeoutMs: null,
+  });
+  if (value === null) throw new AgentctlError("agent-failed", `${launched.id} is gone, and nothing is recorded of it`);
+  if (needsPerson(value)) await endLaunch(launched.launch, context.env);
+  // Its holder writes the exit status a moment after the agent's end.
+  await within(deadlineIn(2_000), launched.holder.exited);
+  return needsPerson(value) ? value : (mine((await lookAtRows(context)).rows) ?? value);
+}
+
+const needsPerson = ({ session: { status } }: Row): boolean =>
+  status.state === "running" && status.activity === "waiting";
+
+/** What the agent says and does, a line each. */
+class Progress {
+  private mark: Mark = startMark;
+
+  constructor(
+    private readonly adapter: Adapter,
+    private readonly context: Context,
+  ) {}
+
+  show({ session: { record } }: Row): void {
+    if (record === null) return;
+    const { entries, mark } = readMore(this.adapter, record.source, this.mark);
+    this.mark = mark;
+    const columns = terminalOf(this.context).columns;
+    for (const entry of entries) {
+      if (entry.kind !== "known") continue;
+      for (const { role, text, tool } of entry.facts.messages)
+        if (role !== "user" && role !== "result")
+          this.context.err(`${cut(oneLine(`${tool ?? role}: ${text}`), columns)}\n`);
+    }
+  }
+}
+
+async function answer(row: Row, json: boolean, context: Context): Promise<number> {
+  const totals = row.session.record === null ? null : readingOf(row, () => readTotals(recordOf(row)));
+  const ending = endingOf(row.session);
+  const text = ending.final ? (totals?.answer ?? null) : null;
+  if (json) {
+    const counted = totals === null ? row : { ...row, counted: await countedFrom(totals, row) };
+    context.out(`${JSON.stringify(clean({ ...sessionJson(counted), result: text }))}\n`);
+  } else if (text !== null) context.out(`${plainText(text).trimEnd()}\n`);
+  if (ending.note !== null) context.err(`agentctl: ${row.ref} ${oneLine(ending.note)}\n`);
+  return ending.code === exitCodes["cannot-tell"] ? exitCodes["agent-failed"] : ending.code;
+}

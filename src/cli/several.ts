@@ -1,0 +1,43 @@
+// Commands that take several sessions: references, a group, labels.
+import { AgentctlError } from "../core/problem.ts";
+import { type Arguments, type FlagSpec, usage } from "./arguments.ts";
+import type { Context } from "./command.ts";
+import { resolve } from "./reference.ts";
+import type { Row, Rows } from "./sessions.ts";
+
+export const severalFlags: readonly FlagSpec[] = [
+  { flag: "--group", value: "G", help: "all sessions of this group" },
+  { flag: "--label", value: "k=v", repeated: true, help: "all sessions with this label" },
+];
+
+/** A reference as a person gave it, and the session that it means now. */
+export interface Chosen {
+  reference: string;
+  row: Row;
+}
+
+export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {
+  const group = args.one("--group");
+  const labels = args.all("--label").map((label) => {
+    const equals = label.indexOf("=");
+    if (equals < 1) throw usage(`not a label: ${label} (like key=value)`, command);
+    return [label.slice(0, equals), label.slice(equals + 1)] as const;
+  });
+  const isGrouped = group !== null || labels.length > 0;
+  if (args.words.length === 0 && !isGrouped) throw usage(`${command} needs a session`, command);
+  const named = args.words.map((reference) => ({ reference, row: resolve(reference, all, context) }));
+  const grouped = isGrouped ? all.rows.filter((row) => isSelected(row, group, labels)) : [];
+  if (isGrouped && grouped.length === 0) {
+    const what = [group === null ? "" : `group ${group}`, ...labels.map(([key, value]) => `${key}=${value}`)].filter(
+      Boolean,
+    );
+    throw new AgentctlError("not-found", `no session has ${what.join(", ")}`, { hint: "agentctl list -a --group G" });
+  }
+  const chosen = [...named, ...grouped.map((row) => ({ reference: row.session.id ?? row.ref, row }))];
+  return [...new Map(chosen.map((each) => [each.row, each] as const)).values()];
+}
+
+const isSelected = ({ launch }: Row, group: string | null, labels: readonly (readonly [string, string])[]): boolean =>
+  launch !== null &&
+  (group === null || launch.group === group) &&
+  labels.every(([key, value]) => launch.labels[key] === value);

@@ -1,0 +1,169 @@
+// agentctl wait: until sessions are done, stopped, idle or waiting.
+import { waitFor } from "../control/wait.ts";
+import { AgentctlError, exitCodes } from "../core/problem.ts";
+import { sameProcess } from "../core/process.ts";
+import type { Session } from "../core/session.ts";
+import { oneLine } from "../lib/width.ts";
+import { parseDuration, usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { resolve } from "./reference.ts";
+import { problemLines } from "./render.ts";
+import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { lookAtRows, type Row, type Rows } from "./sessions.ts";
+import { type Chosen, chooseRows, severalFlags } from "./several.ts";
+
+const untils = ["done", "stopped", "idle", "waiting"] as const;
+type Until = (typeof untils)[number];
+
+export const wait: Command = {
+  usage: "agentctl wait <ref>… [--until done|stopped|idle|waiting] [--any] [--timeout T] [--json]",
+  summary: "Waits for sessions. Done means: stopped, or waiting for a person, or idle with nothing running beside it.",
+  notes: [
+    "Whatever is waited for, a session that stops ends the wait. Names follow a session that goes on under another id.",
+    "Exit codes: 0 completed (or idle with nothing left to do, or the wanted --until idle, waiting); 10 it failed, was",
+    "interrupted or cut off; 11 it needs a person, or goes on under another id; 6 the time is over. Of several the worst.",
+  ].join("\n"),
+  flags: [
+    ...severalFlags,
+    { flag: "--until", value: "S", help: "done (default), stopped, idle, waiting" },
+    { flag: "--any", help: "one of them is enough" },
+    { flag: "--timeout", value: "T", help: "give up after so long (90s, 10m, 2h)" },
+    { flag: "--json", help: "print JSON: the sessions as they are then" },
+  ],
+  examples: [
+    ["agentctl wait @last && agentctl result @last", "the answer, when there is one"],
+    ["agentctl wait --group nightly --timeout 2h", "all of a group"],
+    ["agentctl wait painter --until waiting", "until it asks something"],
+  ],
+  async run(args, context) {
+    const until = untilOf(args.one("--until") ?? "done");
+    const timeout = args.one("--timeout");
+    const timeoutMs = timeout === null ? null : parseDuration(timeout, "wait");
+    const first = await lookAtRows(context);
+    context.err(problemLines(first.problems));
+    const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen));
+    const isAny = args.has("--any");
+    const told = new Set<string>();
+    const { value, isEnough } = await waitFor({
+      look: () => lookAtRows(context),
+      isEnough: (rows) => {
+        const over = tracked.map((each) => isOver(each.in(rows, context), until));
+        return isAny ? over.some(Boolean) : over.every(Boolean);
+      },
+      sessions: (rows) => tracked.flatMap((each) => each.in(rows, context)?.session ?? []),
+      timeoutMs,
+      tell: (rows) => tellUnknown(tracked, rows, told, context),
+    });
+    const now = tracked.map((each) => ({ each, row: each.in(value, context) }));
+    const over = now.filter(({ row }) => isOver(row, until));
+    if (args.has("--json")) {
+      const json = now.map(({ each, row }) => sessionJson(row ?? each.last));
+      context.out(`${JSON.stringify(clean(now.length === 1 ? json[0] : json))}\n`);
+    } else for (const { each, row } of over) context.out(`${each.reference} ${verdict(row, until).text}\n`);
+    if (!isEnough) {
+      const left = now
+        .filter(({ row }) => !isOver(row, until))
+        .map(({ each, row }) => `${each.reference} is ${row === null ? "gone" : statusWord(row.session)}`);
+      throw new AgentctlError("timed-out", `not ${until} after ${timeout}: ${left.join(", ")}`);
+    }
+    const codes = over.map(({ row }) => verdict(row, until).code);
+    return isAny ? Math.min(...codes) : worst(codes);
+  },
+};
+
+function untilOf(text: string): Until {
+  const known = untils.find((each) => each === text);
+  if (known === undefined) throw usage(`--until takes ${untils.join(", ")}, not ${text}`, "wait");
+  return known;
+}
+
+/** Failed comes before waiting: what needs a person may still end well. */
+const worst = (codes: readonly number[]): number =>
+  codes.includes(exitCodes["agent-failed"]) ? exitCodes["agent-failed"] : Math.max(0, ...codes);
+
+/** One session through many looks: by its name where it was called by one, else by its id, else by its process. */
+class Tracked {
+  readonly reference: string;
+  last: Row;
+
+  constructor({ reference, row }: Chosen) {
+    this.reference = reference;
+    this.last = row;
+  }
+
+  /** null: nothing is recorded of it, and its process is gone. */
+  in(rows: Rows, context: Context): Row | null {
+    const row = this.followsName() ? this.named(rows, context) : this.same(rows);
+    if (row !== null) this.last = row;
+    return row;
+  }
+
+  private followsName(): boolean {
+    const { name, id } = this.last.launch ?? { name: null, id: null };
+    return this.reference === name || this.reference === `launch:${id}` || this.reference === "@last";
+  }
+
+  private named(rows: Rows, context: Context): Row | null {
+    const reference = this.reference === "@last" ? `launch:${this.last.launch?.id}` : this.reference;
+    try {
+      return resolve(reference, rows, context);
+    } catch (error) {
+      if (!(error instanceof AgentctlError)) throw error;
+      return this.same(rows);
+    }
+  }
+
+  private same({ rows }: Rows): Row | null {
+    const { agent, home, id, processes } = this.last.session;
+    const here = rows.filter(({ session }) => session.agent === agent && session.home === home);
+    if (id !== null) return here.find(({ session }) => session.id === id) ?? null;
+    return (
+      here.find(({ session }) =>
+        session.processes.some((row) => processes.some((old) => sameProcess(old.identity, row.identity))),
+      ) ?? null
+    );
+  }
+}
+
+export function isOver(row: Row | null, until: Until): boolean {
+  if (row === null) return true;
+  const { status, background } = row.session;
+  if (status.state !== "running") return status.state === "stopped";
+  if (until === "stopped") return false;
+  if (until === "idle") return status.activity === "idle";
+  if (until === "waiting") return status.activity === "waiting";
+  const isBusyBeside = (background?.shells ?? 0) + (background?.subagents ?? 0) > 0;
+  return status.activity === "waiting" || (status.activity === "idle" && !isBusyBeside);
+}
+
+/** Which it was, in words and as an exit code. */
+export function verdict(row: Row | null, until: Until): { code: number; text: string } {
+  if (row === null) return { code: exitCodes["agent-failed"], text: "is gone, and nothing is recorded of it" };
+  const { session } = row;
+  const { status, continuedBy } = session;
+  const word = statusWord(session);
+  const why = session.reason === null ? "" : ` (${oneLine(session.reason)})`;
+  if (status.state === "stopped" && continuedBy !== null)
+    return { code: exitCodes["needs-a-person"], text: `goes on as ${continuedBy}` };
+  if (status.state === "stopped")
+    return { code: status.outcome === "completed" ? 0 : exitCodes["agent-failed"], text: `${word}${why}` };
+  if (status.state === "running" && status.activity === "waiting") {
+    const asks = session.waiting?.text == null ? why : `: ${oneLine(session.waiting.text)}`;
+    return { code: until === "waiting" ? 0 : exitCodes["needs-a-person"], text: `${word}${asks}` };
+  }
+  return { code: lastTurnFailed(session) ? exitCodes["agent-failed"] : 0, text: `${word}${why}` };
+}
+
+function lastTurnFailed({ record }: Session): boolean {
+  const turn = record?.turn;
+  return turn?.state === "closed" && turn.outcome !== null && turn.outcome !== "completed";
+}
+
+function tellUnknown(tracked: readonly Tracked[], rows: Rows, told: Set<string>, context: Context): void {
+  for (const each of tracked) {
+    const status = each.in(rows, context)?.session.status;
+    if (status?.state !== "unknown" || told.has(each.reference)) continue;
+    told.add(each.reference);
+    context.err(`agentctl: ${each.reference} is unknown (${oneLine(status.why)}); waiting on\n`);
+  }
+}

@@ -1,0 +1,47 @@
+// Where an agent's program is: what the environment says, else as a shell would find it.
+import { accessSync, constants, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import type { Adapter } from "../adapters/adapter.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { errorCode } from "../observe/failure.ts";
+import type { Environment } from "../observe/homes.ts";
+import { selfCommand } from "../sys/self.ts";
+
+const overrideKey = (adapter: Adapter): string => `AGENTCTL_${adapter.agent.toUpperCase().replaceAll("-", "_")}_BIN`;
+
+/** null: not installed. The built-in agent is this program. */
+export function findBinary(adapter: Adapter, env: Environment): string | null {
+  const override = env[overrideKey(adapter)];
+  if (override) return isProgram(override) ? override : null;
+  if (adapter.command === "agentctl") return process.execPath;
+  return findProgram(adapter.command, env);
+}
+
+export function findProgram(name: string, env: Environment): string | null {
+  const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return folders.map((folder) => join(folder, name)).find(isProgram) ?? null;
+}
+
+/** The words that start it. */
+export function commandOf(adapter: Adapter, env: Environment): string[] {
+  const found = findBinary(adapter, env);
+  if (found !== null) return found === process.execPath ? selfCommand() : [found];
+  const key = overrideKey(adapter);
+  const override = env[key];
+  if (override)
+    throw new AgentctlError("agent-missing", `${key} names no program: ${override}`, {
+      hint: "it must be an executable file",
+    });
+  const message = `${adapter.title} is not installed: no ${adapter.command} in PATH`;
+  throw new AgentctlError("agent-missing", message, { hint: `${adapter.install}   (or set ${key})` });
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return false;
+  }
+}

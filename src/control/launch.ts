@@ -1,0 +1,181 @@
+// Starts an agent under a holder and waits until it has told, or taken up, its session. The answer is the agent's own id,
+// or an error with nothing left running.
+import { randomUUID } from "node:crypto";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { Adapter } from "../adapters/adapter.ts";
+import type { Order } from "../adapters/invocation.ts";
+import { AgentctlError } from "../core/problem.ts";
+import type { Session } from "../core/session.ts";
+import { deadlineIn, within } from "../lib/deadline.ts";
+import { failureText } from "../observe/failure.ts";
+import type { Environment } from "../observe/homes.ts";
+import type { SpawnedHolder } from "../sys/spawn.ts";
+import { endLaunch } from "./end-launch.ts";
+import { agentEnvironment } from "./environment.ts";
+import { startHolder } from "./holder.ts";
+import { agentctlHome, forgetLaunch, type LaunchNote, launchFiles, writeNote } from "./notes.ts";
+import { type Sign, SignsOfLife } from "./signs-of-life.ts";
+
+export interface LaunchOrder {
+  adapter: Adapter;
+  /** The words that start the agent's program. */
+  command: readonly string[];
+  order: Omit<Order, "session"> & { session: string | null; prompt: string };
+  cwd: string;
+  /** The data folder that it will use, by its real path. */
+  home: string;
+  env: Environment;
+  note: Pick<LaunchNote, "name" | "group" | "labels" | "launchedBy">;
+  maxTimeMs: number | null;
+  startTimeoutMs: number;
+  /** It ends with this process. */
+  tied: boolean;
+  /** The session to go on with, as it was before; null: a new one. */
+  before: Session | null;
+}
+
+export interface Launched {
+  id: string;
+  launch: string;
+  holder: SpawnedHolder;
+  /** It had ended before we could answer. */
+  isOver: boolean;
+}
+
+/** An agent that was started, before anybody knows whether it will begin its session. */
+export class StartedLaunch {
+  readonly id = randomUUID();
+  private readonly holder: SpawnedHolder;
+  private readonly signs: SignsOfLife;
+  private readonly session: string | null;
+
+  constructor(private readonly wanted: LaunchOrder) {
+    const { adapter, order } = wanted;
+    this.session = order.session ?? adapter.invocation.chooseId?.(randomUUID()) ?? null;
+    try {
+      this.note(this.session);
+      this.holder = this.spawn();
+    } catch (error) {
+      forgetLaunch(wanted.env, this.id);
+      throw startError(error, wanted);
+    }
+    this.signs = new SignsOfLife(wanted, this.id, this.session, this.holder.pid);
+  }
+
+  /** Until its process can be seen by others: from then on nobody else begins the same thing. */
+  async visible(): Promise<void> {
+    await this.signs.untilVisible();
+  }
+
+  async begun(interrupted: Promise<never>): Promise<Launched> {
+    try {
+      const sign = await Promise.race([this.signs.untilBegun(this.holder.exited), interrupted]);
+      if (sign.kind === "begun") {
+        if (sign.session !== this.session) this.note(sign.session);
+        return { id: sign.session, launch: this.id, holder: this.holder, isOver: sign.isOver };
+      }
+      throw failedStart(sign, this.wanted);
+    } catch (error) {
+      await endLaunch(this.id, this.wanted.env);
+      // Its last act is a file; what is forgotten before that would come back.
+      await within(deadlineIn(holderPatienceMs), this.holder.exited);
+      forgetLaunch(this.wanted.env, this.id);
+      throw error;
+    }
+  }
+
+  private note(session: string | null): void {
+    const { adapter, home, env, note, order } = this.wanted;
+    const at = new Date().toISOString();
+    const prompt = order.prompt.slice(0, promptKept);
+    const kept = {
+      id: this.id,
+      agent: adapter.agent,
+      home,
+      session,
+      at,
+      permission: order.permission,
+      prompt,
+      ...note,
+    };
+    writeNote(env, kept);
+  }
+
+  private spawn(): SpawnedHolder {
+    const { adapter, command, cwd, home, env, order, maxTimeMs, tied } = this.wanted;
+    const { invocation } = adapter;
+    const files = launchFiles(env, this.id);
+    mkdirSync(join(agentctlHome(env), "logs"), { recursive: true, mode: 0o700 });
+    const opened: number[] = [];
+    const open = (fd: number): number => {
+      opened.push(fd);
+      return fd;
+    };
+    try {
+      return startHolder({
+        launch: this.id,
+        given: this.session === null ? null : `${adapter.agent}:${this.session}`,
+        exitFile: files.exit,
+        limitMs: maxTimeMs,
+        tied,
+        command: [...command, ...invocation.headless({ ...order, session: this.session })],
+        cwd,
+        env: { ...agentEnvironment(env, adapter, home), PWD: cwd },
+        files: {
+          stdin: invocation.promptBy === "stdin" ? open(promptFile(env, this.id, order.prompt)) : null,
+          stdout: open(openSync(files.out, "wx", 0o600)),
+          stderr: open(openSync(files.err, "wx", 0o600)),
+        },
+      });
+    } finally {
+      for (const fd of opened) closeSync(fd);
+    }
+  }
+}
+
+const promptKept = 4_000;
+const holderPatienceMs = 2_000;
+
+/** Readable by its owner, gone from the folder as soon as it is open: the agent reads it to its end, nobody else can. */
+function promptFile(env: Environment, launch: string, prompt: string): number {
+  const path = join(agentctlHome(env), "logs", `${launch}.prompt`);
+  const writing = openSync(path, "wx", 0o600);
+  try {
+    const bytes = Buffer.from(prompt, "utf8");
+    for (let written = 0; written < bytes.length; ) written += writeSync(writing, bytes, written);
+    return openSync(path, "r");
+  } finally {
+    closeSync(writing);
+    rmSync(path, { force: true });
+  }
+}
+
+function startError(error: unknown, { env, command, cwd }: LaunchOrder): unknown {
+  if (!(error instanceof Error) || error instanceof AgentctlError) return error;
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return new AgentctlError("failed", `no space left for ${agentctlHome(env)}: nothing was started`, { cause: error });
+  if (code === "E2BIG")
+    return new AgentctlError("failed", "the arguments and the environment are too long for this system", {
+      cause: error,
+    });
+  if ("syscall" in error && String(error.syscall).startsWith("posix_spawn"))
+    return new AgentctlError("failed", `cannot start ${command[0]} in ${cwd}: ${failureText(error)}`, { cause: error });
+  return new AgentctlError("failed", `cannot write to ${agentctlHome(env)}: ${failureText(error)}`, {
+    hint: "AGENTCTL_HOME names another folder",
+    cause: error,
+  });
+}
+
+function failedStart(sign: Exclude<Sign, { kind: "begun" }>, { adapter, startTimeoutMs }: LaunchOrder): AgentctlError {
+  const said = sign.lastWords === "" ? "it said nothing" : sign.lastWords;
+  if (sign.kind === "silent") {
+    const message = `${adapter.title} has not begun a session within ${startTimeoutMs / 1000} s; it was ended\n${said}`;
+    return new AgentctlError("timed-out", message, { hint: "--start-timeout gives it more time" });
+  }
+  const known = adapter.invocation.startFailures.find(({ sign: pattern }) => pattern.test(sign.lastWords));
+  if (known !== undefined) return new AgentctlError("agent-missing", `${known.message}\n${said}`, { hint: known.hint });
+  const status = sign.status === null ? "" : ` (exit status ${sign.status})`;
+  return new AgentctlError("agent-missing", `${adapter.title} ended before it began a session${status}:\n${said}`);
+}

@@ -1,0 +1,134 @@
+// Who may begin where. Occupancy is derived, never stored; two that race are decided by one lock of the kernel, which goes
+// with its holder.
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
+import { join } from "node:path";
+import { AgentctlError } from "../core/problem.ts";
+import { isLive, type ProcessTable } from "../core/process.ts";
+import type { Session } from "../core/session.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
+import { errorCode, failureText } from "../observe/failure.ts";
+import type { Environment } from "../observe/homes.ts";
+import { placeOf } from "../observe/place.ts";
+import { tryLock } from "../sys/file-lock.ts";
+import { holderMark } from "./holder.ts";
+
+const lockPatienceMs = 30_000;
+
+/** Runs `act` while no other launch, send or resume of this user is between its look and its start. */
+export async function oneAtATime<T>(env: Environment, act: () => Promise<T>): Promise<T> {
+  const fd = await takeLock(lockFile(env));
+  try {
+    return await act();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function takeLock(path: string): Promise<number> {
+  const deadline = deadlineIn(lockPatienceMs);
+  for (;;) {
+    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    // Somebody may have removed the file since: then what we locked is not what the next one will lock.
+    if (tryLock(fd) && isStill(path, fd)) return fd;
+    closeSync(fd);
+    if (deadline.isOver())
+      throw new AgentctlError(
+        "timed-out",
+        `another agentctl has been starting something for ${lockPatienceMs / 1000} s`,
+        {
+          hint: `it holds ${path}`,
+        },
+      );
+    await pause(5);
+  }
+}
+
+function isStill(path: string, fd: number): boolean {
+  try {
+    return statSync(path).ino === fstatSync(fd).ino;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return false;
+  }
+}
+
+/** In a folder that is ours alone: in /tmp another user could have put one of this name. */
+function lockFile(env: Environment): string {
+  const { uid } = userInfo();
+  const runtime = env["XDG_RUNTIME_DIR"];
+  const folder = runtime && isOurs(runtime, uid) ? join(runtime, "agentctl") : `/tmp/agentctl-${uid}`;
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new AgentctlError("failed", `cannot make ${folder}: ${failureText(error)}`, { cause: error });
+  }
+  if (!isOurs(folder, uid))
+    throw new AgentctlError("failed", `${folder} belongs to somebody else, or others may write to it`, {
+      hint: "set XDG_RUNTIME_DIR to a folder of yours",
+    });
+  return join(folder, "launch.lock");
+}
+
+function isOurs(folder: string, uid: number): boolean {
+  try {
+    const stat = lstatSync(folder);
+    return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o022) === 0;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return false;
+  }
+}
+
+export interface Occupant {
+  /** Why nobody else should begin there; null: it is only worth a word. */
+  refuses: boolean;
+  text: string;
+}
+
+/** Who is in a place. The caller's own session does not count, nor do those that it runs in. */
+export function occupantsOf(
+  directory: string,
+  sessions: readonly Session[],
+  table: ProcessTable,
+  callerPids: ReadonlySet<number>,
+): Occupant[] {
+  const place = placeOf(directory);
+  const here = sessions.filter(
+    ({ cwd, status, processes }) =>
+      status.state !== "stopped" &&
+      placeOf(cwd) === place &&
+      !processes.some(({ identity }) => callerPids.has(identity.pid)),
+  );
+  const starting = startingHolders(table).filter((row) => placeOf(row.cwd) === place);
+  return [
+    ...here.map((session) => ({ refuses: isBusy(session), text: describe(session) })),
+    ...starting.map(({ pid }) => ({ refuses: true, text: `a session that is just being launched (pid ${pid})` })),
+  ];
+}
+
+/** Idle ones, and those that a host keeps loaded without working on them, are only worth a word. */
+const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";
+
+function describe({ agent, id, status, since, processes }: Session): string {
+  const word = status.state === "running" ? status.activity : status.state;
+  const when = since === null ? "" : ` since ${new Date(since).toISOString()}`;
+  const pid = processes[0]?.identity.pid;
+  const where =
+    pid === undefined ? "" : ` (pid ${pid} on ${hostname()}${processes[0]?.tty ? `, ${processes[0].tty}` : ""})`;
+  return `${agent} ${id ?? "without a session yet"} is ${word} there${when}${where}`;
+}
+
+/** A holder whose agent has not begun yet: its launcher may be dead, and the agent will be there in a moment. */
+function startingHolders(table: ProcessTable): { pid: number; cwd: string | null }[] {
+  const begun = new Set(
+    table.rows
+      .filter((row) => isLive(row) && row.detail?.env?.["AGENTCTL_TAG_SID"] !== undefined)
+      .map((row) => row.session),
+  );
+  return table.rows.flatMap((row) => {
+    const { argv, cwd } = row.detail ?? { argv: null, cwd: null };
+    const isHolder = argv?.[3] === holderMark && row.session === row.identity.pid && isLive(row);
+    return isHolder && !begun.has(row.session) ? [{ pid: row.identity.pid, cwd }] : [];
+  });
+}

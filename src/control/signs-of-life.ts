@@ -1,0 +1,156 @@
+// Has a started agent begun its session? Told by the agent itself: its output, its announcement, its kernel lock, its record.
+import { statSync } from "node:fs";
+import type { Adapter } from "../adapters/adapter.ts";
+import { isLive, type ProcessRow } from "../core/process.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
+import { isGone } from "../observe/failure.ts";
+import { findFiles } from "../observe/files.ts";
+import { readProcesses } from "../observe/processes.ts";
+import { parseJson, readClaims } from "../observe/stores.ts";
+import type { LaunchOrder } from "./launch.ts";
+import { launchFiles } from "./notes.ts";
+import { headOf, lastLines } from "./output.ts";
+
+export type Sign =
+  | { kind: "begun"; session: string; isOver: boolean }
+  | { kind: "over"; status: number | null; lastWords: string }
+  | { kind: "silent"; lastWords: string };
+
+const lookEveryMs = 15;
+
+export class SignsOfLife {
+  private readonly adapter: Adapter;
+  private readonly files: ReturnType<typeof launchFiles>;
+  private readonly markBefore: string | null;
+
+  constructor(
+    private readonly wanted: LaunchOrder,
+    launch: string,
+    /** null: the agent chooses it. */
+    private readonly session: string | null,
+    private readonly holder: number,
+  ) {
+    this.adapter = wanted.adapter;
+    this.files = launchFiles(wanted.env, launch);
+    this.markBefore = wanted.before?.record == null ? null : markOf(wanted.before.record.source);
+  }
+
+  /** Until its process is in the table as what it is, or is gone again. */
+  async untilVisible(): Promise<void> {
+    const deadline = deadlineIn(this.wanted.startTimeoutMs);
+    while (!deadline.isOver() && this.agents().length === 0 && this.holderLives()) await pause(2);
+  }
+
+  async untilBegun(ended: Promise<number>): Promise<Sign> {
+    const deadline = deadlineIn(this.wanted.startTimeoutMs);
+    let status: number | null | undefined;
+    void ended.then((code) => {
+      status = code;
+    });
+    for (;;) {
+      // Read before the signs are looked for: whoever ended by then has left all the signs it will leave.
+      const over = status;
+      const session =
+        this.announced() ?? this.lockedOrClaimed() ?? (over === undefined ? this.recorded() : this.left());
+      if (session !== null) return { kind: "begun", session, isOver: over !== undefined };
+      if (over !== undefined) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
+      if (deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
+      await pause(lookEveryMs);
+    }
+  }
+
+  /** In one of the first lines of its output. */
+  private announced(): string | null {
+    for (const line of linesOf(headOf(this.files.out))) {
+      const parsed = parseJson(line);
+      const id = parsed.ok ? this.adapter.invocation.announcedIn(parsed.value) : null;
+      if (id !== null && (this.session === null || id === this.session)) return id;
+    }
+    return null;
+  }
+
+  private lockedOrClaimed(): string | null {
+    const rows = this.agents();
+    if (rows.length === 0) return null;
+    const pids = new Set(rows.map((row) => row.identity.pid));
+    const claims = readClaims(this.adapter, this.wanted.home).flatMap(({ pid, reading }) =>
+      pids.has(pid) && reading.ok ? [reading.value.session] : [],
+    );
+    const locks = rows.flatMap((row) => (row.detail === null ? [] : this.adapter.announcedIds(row.detail)));
+    const told = [...claims, ...locks];
+    return this.session === null ? (told[0] ?? null) : told.includes(this.session) ? this.session : null;
+  }
+
+  /** A new session of the chosen id has a record. */
+  private recorded(): string | null {
+    if (this.session === null || this.wanted.before !== null) return null;
+    const found = this.adapter.records.some((set) =>
+      findFiles(this.wanted.home, set).files.some(({ subject }) => subject === this.session),
+    );
+    return found ? this.session : null;
+  }
+
+  /** Of an agent that has ended: a record of its session, which has grown if it was there before. */
+  private left(): string | null {
+    const before = this.wanted.before?.record;
+    if (before == null) return this.recorded();
+    return markOf(before.source) === this.markBefore ? null : this.session;
+  }
+
+  private agents(): ProcessRow[] {
+    const { agent, environment, processNames, lockedFiles, role } = this.adapter;
+    const table = readProcesses({
+      names: new Set(processNames),
+      pids: new Set(),
+      environment: new Set([...environment, "AGENTCTL_TAG_SID"]),
+      lockedFiles: lockedFiles === null ? [] : [lockedFiles],
+    });
+    if (!table.ok) return [];
+    return table.value.rows.filter(
+      (row) =>
+        row.session === this.holder &&
+        isLive(row) &&
+        row.detail?.env?.["AGENTCTL_TAG_SID"] === String(this.holder) &&
+        role(row.name, row.detail) === "agent" &&
+        agent === this.adapter.agent,
+    );
+  }
+
+  private holderLives(): boolean {
+    try {
+      process.kill(this.holder, 0);
+      return true;
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      return false;
+    }
+  }
+
+  private exitStatus(): number | null {
+    const text = headOf(this.files.exit).toString("latin1").trim();
+    return /^\d+$/.test(text) ? Number(text) : null;
+  }
+
+  /** The end of what it said: on stderr, else on stdout. */
+  private lastWords(): string {
+    return lastLines(this.files.err) || lastLines(this.files.out);
+  }
+}
+
+function linesOf(bytes: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let from = 0, end = bytes.indexOf(10); end !== -1; from = end + 1, end = bytes.indexOf(10, from))
+    lines.push(bytes.subarray(from, end));
+  return lines;
+}
+
+/** Changes whenever the file does. */
+function markOf(path: string): string | null {
+  try {
+    const { size, mtimeMs, ino } = statSync(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch (error) {
+    if (isGone(error)) return null;
+    throw error;
+  }
+}

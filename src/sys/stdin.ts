@@ -1,0 +1,37 @@
+// Reading standard input and other descriptors to their end, and one line of an answer from a person.
+import { readSync } from "node:fs";
+
+/** null: longer than that. */
+export function readToEnd(fd: number, mostBytes: number): Buffer | null {
+  const chunks: Buffer[] = [];
+  for (let total = 0; ; ) {
+    const chunk = Buffer.allocUnsafe(64 * 1024);
+    const got = readSome(fd, chunk);
+    if (got === 0) return Buffer.concat(chunks);
+    total += got;
+    if (total > mostBytes) return null;
+    chunks.push(chunk.subarray(0, got));
+  }
+}
+
+/** One line from a terminal, without its end; a closed terminal gives "". */
+export function readLine(): string {
+  const bytes: number[] = [];
+  const one = Buffer.alloc(1);
+  while (readSome(0, one) === 1 && one[0] !== 10) bytes.push(one[0] ?? 0);
+  return Buffer.from(bytes).toString("utf8");
+}
+
+function readSome(fd: number, chunk: Buffer): number {
+  for (;;) {
+    try {
+      return readSync(fd, chunk, 0, chunk.length, null);
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? error.code : "";
+      if (code === "EOF") return 0;
+      if (code !== "EAGAIN") throw error;
+      // Somebody left the descriptor in non-blocking mode, and its writer needs a moment.
+      Bun.sleepSync(2);
+    }
+  }
+}
