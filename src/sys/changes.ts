@@ -1,9 +1,8 @@
 // Waiting for the end of processes and for changes of files at once: pidfds and inotify under one poll(2).
 // Watch first, then look, then wait: what happens in between is told. Where the kernel does not tell, the caller looks often.
-import { dlopen, read as peek } from "bun:ffi";
 import { closeSync, existsSync, readSync } from "node:fs";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
-import { getSystemErrorName } from "node:util";
+import { callLinux, type LinuxLibc } from "./libc.ts";
 import { openProcess, type ProcessHandle } from "./pidfd.ts";
 
 /** What the kernel tells without being asked again: the end of a process, a change of a file or in a folder. */
@@ -73,9 +72,9 @@ export function openChanges(): Changes {
       const started = performance.now();
       const leftMs = () => Math.max(0, started + Math.min(mostMs, blind ? BLIND_MS : mostMs) - performance.now());
       do {
-        await (loaded === "none" ? sleep(Math.min(BLIND_MS, leftMs())) : turn());
+        await (isBlindHere() ? sleep(Math.min(BLIND_MS, leftMs())) : turn());
         if (closed) return "quiet";
-        if (loaded !== "none" && look(Math.min(SLICE_MS, Math.ceil(leftMs())))) return "changed";
+        if (!isBlindHere() && look(Math.min(SLICE_MS, Math.ceil(leftMs())))) return "changed";
       } while (leftMs() > 0);
       return blind ? "changed" : "quiet";
     },
@@ -149,33 +148,7 @@ const IN_IGNORED = 0x8000;
 /** MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF; an overflow comes anyway. */
 const WANTED = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800;
 
-type Libc = ReturnType<typeof open>;
-let loaded: Libc | "none" | null = null;
+/** ENOSYS: macOS has no inotify. */
+const call = (what: (libc: LinuxLibc) => number) => callLinux(what) ?? { result: -1, code: "ENOSYS" };
 
-const open = () =>
-  dlopen("libc.so.6", {
-    poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
-    inotify_init1: { args: ["i32"], returns: "i32" },
-    inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
-    inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
-    __errno_location: { args: [], returns: "ptr" },
-  }).symbols;
-
-/** "none": macOS has no inotify, musl names its libc differently. */
-function load(): Libc | "none" {
-  try {
-    return process.platform === "linux" ? open() : "none";
-  } catch (error) {
-    if (error instanceof Error) return "none";
-    throw error;
-  }
-}
-
-function call(what: (libc: Libc) => number): { result: number; code: string } {
-  loaded ??= load();
-  if (loaded === "none") return { result: -1, code: "ENOSYS" };
-  // Asked for before the call: nothing of the runtime's own may come between the call and its errno.
-  const errno = loaded.__errno_location();
-  const result = what(loaded);
-  return { result, code: result < 0 && errno !== null ? getSystemErrorName(-peek.i32(errno)) : "" };
-}
+const isBlindHere = (): boolean => callLinux(() => 0) === null;

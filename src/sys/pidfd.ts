@@ -1,8 +1,7 @@
 // A process by the kernel's own handle (a pidfd, Linux 5.3), and by its pid where there are no such handles.
-import { dlopen, read as peek } from "bun:ffi";
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
-import { getSystemErrorName } from "node:util";
+import { callLinux } from "./libc.ts";
 
 /** A process held by the kernel's own handle: a signal through it can never reach another process that got the same pid. */
 export interface ProcessHandle {
@@ -95,30 +94,6 @@ const failure = (call: string, pid: number, code: string): Error =>
 const PIDFD_SEND_SIGNAL = 424;
 const PIDFD_OPEN = 434;
 
-/** null: no libc that we know by name (macOS, musl). Both calls take zeros after their second argument. */
-function systemCall(number: number, first: number, second: number): { result: number; code: string } | null {
-  symbols ??= load();
-  if (symbols === "none") return null;
-  // Asked for before the call: nothing of the runtime's own may come between the call and its errno.
-  const errno = symbols.__errno_location();
-  const result = symbols.syscall(number, first, second, 0, 0);
-  return { result, code: result < 0 && errno !== null ? getSystemErrorName(-peek.i32(errno)) : "" };
-}
-
-let symbols: ReturnType<typeof open> | "none" | null = null;
-
-const open = () =>
-  dlopen("libc.so.6", {
-    syscall: { args: ["i64", "i64", "i64", "i64", "i64"], returns: "i32" },
-    __errno_location: { args: [], returns: "ptr" },
-  }).symbols;
-
-function load(): ReturnType<typeof open> | "none" {
-  if (process.platform !== "linux") return "none";
-  try {
-    return open();
-  } catch (error) {
-    if (error instanceof Error) return "none";
-    throw error;
-  }
-}
+/** null: not Linux. Both calls take zeros after their second argument. */
+const systemCall = (number: number, first: number, second: number) =>
+  callLinux((libc) => libc.syscall(number, first, second, 0, 0));

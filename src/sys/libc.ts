@@ -1,0 +1,74 @@
+// The C library, opened once. Each call comes back with the name of its error: errno is read right after the call, from an
+// address that was asked for before it, so that nothing of the runtime's own comes between.
+import { dlopen, read as peek } from "bun:ffi";
+import { getSystemErrorName } from "node:util";
+
+const everywhere = {
+  flock: { args: ["i32", "i32"], returns: "i32" },
+  signal: { args: ["i32", "u64"], returns: "u64" },
+} as const;
+
+const onLinux = {
+  ...everywhere,
+  syscall: { args: ["i64", "i64", "i64", "i64", "i64"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  inotify_init1: { args: ["i32"], returns: "i32" },
+  inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
+  __errno_location: { args: [], returns: "ptr" },
+} as const;
+
+const onDarwin = { ...everywhere, __error: { args: [], returns: "ptr" } } as const;
+
+const openLinux = (name: string) => dlopen(name, onLinux).symbols;
+const openDarwin = () => dlopen("libSystem.B.dylib", onDarwin).symbols;
+
+export type LinuxLibc = ReturnType<typeof openLinux>;
+export type Libc = Pick<LinuxLibc, keyof typeof everywhere>;
+
+interface Result {
+  result: number;
+  /** "" where it went well. */
+  code: string;
+}
+
+/** null: no C library that we know by name. */
+export function callLibc(what: (libc: Libc) => number): Result | null {
+  const { linux, darwin } = load();
+  if (linux !== null) return answer(linux.__errno_location(), () => what(linux));
+  return darwin === null ? null : answer(darwin.__error(), () => what(darwin));
+}
+
+/** null: this is not Linux, or no C library that we know by name. */
+export function callLinux(what: (libc: LinuxLibc) => number): Result | null {
+  const { linux } = load();
+  return linux === null ? null : answer(linux.__errno_location(), () => what(linux));
+}
+
+function answer(errno: ReturnType<LinuxLibc["__errno_location"]>, call: () => number): Result {
+  const result = call();
+  return { result, code: result < 0 && errno !== null ? getSystemErrorName(-peek.i32(errno)) : "" };
+}
+
+let loaded: { linux: LinuxLibc | null; darwin: ReturnType<typeof openDarwin> | null } | null = null;
+
+function load(): NonNullable<typeof loaded> {
+  // glibc, then musl.
+  const names = ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`];
+  loaded ??= {
+    linux: process.platform === "linux" ? firstThatOpens(names.map((name) => () => openLinux(name))) : null,
+    darwin: process.platform === "darwin" ? firstThatOpens([openDarwin]) : null,
+  };
+  return loaded;
+}
+
+function firstThatOpens<T>(openers: readonly (() => T)[]): T | null {
+  for (const open of openers) {
+    try {
+      return open();
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+    }
+  }
+  return null;
+}
