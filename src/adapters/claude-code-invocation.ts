@@ -9,17 +9,20 @@ export const claudeInvocation: Invocation = {
   interface: (order) => [...sessionFlags(order), ...commonFlags(order), ...order.extra],
   environmentFor: (home) => ({ CLAUDE_CONFIG_DIR: home }),
   scrubbed:
-    /^(CLAUDECODE|CLAUDE_CODE_(CHILD_SESSION|SESSION_ID|ENTRYPOINT|EXECPATH|SSE_PORT)|CLAUDE_EFFORT|CLAUDE_JOB_DIR|CLAUDE_BG_.*|AI_AGENT)$/,
+    /^(CLAUDECODE|CLAUDE_CODE_(CHILD_SESSION|SESSION_ID|SESSION_ATTENDED|HOST_SHORT_TEMP_DIRS|ENTRYPOINT|EXECPATH|SSE_PORT|MESSAGING_(SOCKET|TOKEN))|CLAUDE_PID|CLAUDE_EFFORT|CLAUDE_JOB_DIR|CLAUDE_BG_.*|AI_AGENT)$/,
   childMark: "CLAUDE_CODE_SESSION_ID",
   announcedIn: () => null,
   permissions: {
     read: {
-      flags: ["--permission-mode", "plan"],
-      meaning: "it reads; edits and commands are denied",
+      // Not `plan`: there 2.1.197 runs commands that the settings allow, and 2.1.325 leaves commands to a check of its own.
+      // With `=`, because the list would go on with the next argument.
+      flags: ["--permission-mode", "dontAsk", "--tools=Read,Glob,Grep,WebFetch,WebSearch,Agent"],
+      meaning: "it reads and searches below its directory; it has no tools to edit or to run commands",
     },
     edit: {
       flags: ["--permission-mode", "acceptEdits"],
-      meaning: "it edits files below its directory; other commands are denied unless its settings allow them",
+      meaning:
+        "it edits files and runs simple file commands below its directory; other commands are denied unless its settings allow them",
     },
     bypass: { flags: ["--dangerously-skip-permissions"], meaning: "it may do everything, and asks nobody" },
   },
@@ -31,24 +34,57 @@ export const claudeInvocation: Invocation = {
     ],
     meaning: ownMeaning,
   },
+  // IS_SANDBOX=true does not do.
   refuses: ({ permission }, { isRoot, env }) =>
-    permission === "bypass" && isRoot && !env["IS_SANDBOX"]
+    permission === "bypass" && isRoot && env["IS_SANDBOX"] !== "1" && env["CLAUDE_CODE_BUBBLEWRAP"] !== "1"
       ? "Claude Code refuses to skip permissions as root (it accepts IS_SANDBOX=1 inside of a sandbox)"
       : null,
-  startFailures: [],
+  startFailures: [
+    {
+      // Also by `"defaultMode": "bypassPermissions"` in its settings.
+      sign: /cannot be used with root\/sudo privileges/,
+      message: "Claude Code refuses to skip permissions as root",
+      hint: "--permission edit, or another user; inside of a sandbox IS_SANDBOX=1",
+    },
+    {
+      sign: /No conversation found with session ID/,
+      message: "Claude Code finds no such conversation here",
+      hint: "it looks in the directory where the conversation was held (2.1.197: only there)",
+    },
+    {
+      sign: /Not logged in|Invalid API key/,
+      message: "Claude Code is not logged in",
+      hint: "start claude once and use /login, or set ANTHROPIC_API_KEY",
+    },
+    {
+      sign: /error: (unknown option|option .* is invalid)/,
+      message: "Claude Code does not know an argument",
+      hint: "claude --help; another version of it may know other ones",
+    },
+  ],
+  // Each ends it within 0.3 s. SIGINT also ends the running tool, except in 2.1.197's interface.
   stopSignals: [
     { signal: "SIGINT", patienceMs: 5_000 },
     { signal: "SIGTERM", patienceMs: 5_000 },
   ],
+  // The job's short id; it does not know the session's.
   ownStop: (job) => ["stop", job],
   ownSend: () => null,
+  // SIGINT ends an interface, too, even at work.
   interrupt: (argv) => (argv.includes("-p") || argv.includes("--print") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
 function sessionFlags({ kind, session, from }: Order): string[] {
-  if (kind === "new") return session === null ? [] : ["--session-id", session];
-  if (kind === "continue") return ["--resume", session ?? ""];
-  return ["--resume", from ?? "", "--fork-session", ...(session === null ? [] : ["--session-id", session])];
+  const chosen = session === null ? [] : ["--session-id", session];
+  if (kind === "new") return chosen;
+  if (kind === "continue") return ["--resume", named(session)];
+  return ["--resume", named(from), "--fork-session", ...chosen];
+}
+
+/** Without an id its interface would ask which one, and one that is empty might be taken for a search. */
+function named(id: string | null): string {
+  if (id === null || id === "") throw new Error("there is no id to go on with");
+  return id;
 }
 
 const commonFlags = ({ model, permission }: Order): string[] => [
@@ -62,12 +98,15 @@ function ownMeaning(texts: readonly (string | null)[]): string {
     textIn(fieldsIn(fieldsOf(jsonIn({ text }, "text")) ?? {}, "permissions"), "defaultMode"),
   );
   const mode = modes.find((each) => each !== null) ?? "default";
+  const nobody = "with nobody to ask, edits and commands that its settings do not allow are denied";
   const means: Record<string, string> = {
-    default:
-      "with nobody to ask, edits and commands that its settings do not allow are denied; --permission edit lets it edit",
-    acceptEdits: "it edits files below its directory",
-    plan: "it reads and plans; --permission edit lets it edit",
-    bypassPermissions: "it may do everything, and asks nobody",
+    default: `${nobody}; --permission edit lets it edit`,
+    manual: `${nobody}; --permission edit lets it edit`,
+    dontAsk: `${nobody}; --permission edit lets it edit`,
+    acceptEdits: "it edits files below its directory; other commands that its settings do not allow are denied",
+    plan: "it cannot edit files; --permission edit lets it",
+    auto: "it edits files below its directory, and its own safety check decides about commands",
+    bypassPermissions: "it may do everything, and asks nobody; as root it refuses to start",
   };
   return `its own mode "${mode}": ${means[mode] ?? "see its settings"}`;
 }

@@ -2,7 +2,7 @@
 import type { HostedSession, Waiting } from "../core/evidence.ts";
 import { read, unread } from "../core/problem.ts";
 import type { HostProtocol } from "./adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, textIn, uuidIn } from "./fields.ts";
+import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, listIn, textIn, uuidIn } from "./fields.ts";
 
 export const daemon: HostProtocol = {
   sockets: { folder: "app-server-control", name: /^(?<id>app-server-control)\.sock$/ },
@@ -49,11 +49,12 @@ const idsIn = (result: Fields): string[] =>
   Array.isArray(result["data"]) ? result["data"].filter((id) => typeof id === "string" && isUuid(id)) : [];
 
 /** null: something that the daemon says by itself. */
-function answerOf(text: string): { id: string; result: Fields; error: boolean } | null {
+function answerOf(text: string): { id: string; result: Fields; error: boolean; refusal: string | null } | null {
   const fields = fieldsOf(jsonIn({ text }, "text")) ?? {};
   const id = textIn(fields, "id");
   if (id === null || "method" in fields) return null;
-  return { id, result: fieldsIn(fields, "result"), error: fieldsOf(fields["result"]) === null };
+  const refusal = textIn(fieldsIn(fields, "error"), "message");
+  return { id, result: fieldsIn(fields, "result"), error: fieldsOf(fields["result"]) === null, refusal };
 }
 
 /** null: a thread that is no session (a title being made up), or that another process has. */
@@ -73,28 +74,29 @@ function hostedOf(thread: Fields): HostedSession | null {
   return { id, activity: flags.length === 0 ? "working" : "unclear", waiting: null };
 }
 
-/** initialize, then the turns of the thread, then the end of the one that is going on. */
+/** initialize, then the newest turn of the thread, then its end if it is going on. */
 function nextInterrupting(
   id: string,
   heard: readonly string[],
 ): ReturnType<ReturnType<HostProtocol["interrupt"]>["next"]> {
   const newest = answerOf(heard.at(-1) ?? "");
   if (newest === null) return { send: [] };
-  if (newest.error)
-    return {
-      answer: unread({ code: "host-silent", agent: "codex", source: "", message: `no answer to ${newest.id}` }),
-    };
+  // 0.166.0 lists no turns of a thread without a prompt, and a turn may end while we ask.
+  if (/not materialized|no active turn/.test(newest.refusal ?? "")) return { answer: read("no turn was going on") };
+  if (newest.error) {
+    const message = newest.refusal ?? `no answer to ${newest.id}`;
+    return { answer: unread({ code: "host-silent", agent: "codex", source: "", message }) };
+  }
   if (newest.id === "initialize")
     return {
       send: [
         JSON.stringify({ method: "initialized" }),
-        request("turns", "thread/read", { threadId: id, includeTurns: true }),
+        request("turns", "thread/turns/list", { threadId: id, limit: 1, itemsView: "notLoaded" }),
       ],
     };
   if (newest.id !== "turns") return { answer: read("its turn was interrupted") };
-  const turns = fieldsIn(newest.result, "thread")["turns"];
-  const open = Array.isArray(turns) ? turns.map(fieldsOf).find((turn) => turn?.["status"] === "inProgress") : undefined;
-  const turnId = open == null ? null : textIn(open, "id");
+  const [turn = {}] = listIn(newest.result, "data");
+  const turnId = turn["status"] === "inProgress" ? textIn(turn, "id") : null;
   if (turnId === null) return { answer: read("no turn was going on") };
   return { send: [request("interrupt", "turn/interrupt", { threadId: id, turnId })] };
 }

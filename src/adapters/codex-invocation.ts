@@ -1,29 +1,37 @@
 // How Codex is started, continued and ended. What was seen of it stands in codex.md.
-import { fieldsOf, uuidIn } from "./fields.ts";
+import { fieldsOf, isUuid, uuidIn } from "./fields.ts";
 import type { Invocation, Order } from "./invocation.ts";
 
 export const codexInvocation: Invocation = {
   chooseId: null,
   promptBy: "stdin",
+  // Options stand in front of `resume` and `fork`: behind them 0.166.0 knows no --sandbox.
   headless: (order) => ["exec", "--json", ...commonFlags(order), ...order.extra, ...sessionWords(order), "-"],
   interface: (order) => [
     order.kind === "fork" ? "fork" : "resume",
     ...commonFlags(order),
     ...order.extra,
-    order.from ?? order.session ?? "",
+    named(order.from ?? order.session),
   ],
   environmentFor: (home) => ({ CODEX_HOME: home }),
-  scrubbed: /^CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI|MANAGED_.*|SANDBOX.*)$/,
-  childMark: "CODEX_THREAD_ID",
+  scrubbed:
+    /^CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI|VERSION|APPLY_PATCH_PRESERVE_LINE_ENDINGS|MANAGED_.*|SANDBOX.*)$/,
+  // Not CODEX_THREAD_ID: in the tools of a subagent that is the subagent's own.
+  childMark: "CODEX_SESSION_ID",
   announcedIn(line) {
     const fields = fieldsOf(line);
     return fields?.["type"] === "thread.started" ? uuidIn(fields, "thread_id") : null;
   },
+  // `exec` never asks, whatever approval_policy says.
   permissions: {
-    read: { flags: ["--sandbox", "read-only"], meaning: "a read-only sandbox: it cannot edit" },
+    read: {
+      flags: ["--sandbox", "read-only"],
+      meaning: "a read-only sandbox: its commands can change nothing, and have no network",
+    },
     edit: {
       flags: ["--sandbox", "workspace-write"],
-      meaning: "a sandbox that lets it edit below its directory, without network",
+      meaning:
+        "a sandbox: its commands write below its directory (not in .git) and in the temporary folder, without network",
     },
     bypass: {
       flags: ["--dangerously-bypass-approvals-and-sandbox"],
@@ -38,18 +46,54 @@ export const codexInvocation: Invocation = {
       message: "Codex works only inside of a git repository, or in a directory that it trusts",
       hint: "git init, or hand it through: -- --skip-git-repo-check",
     },
+    {
+      sign: /already has an active writer/,
+      message: "another process of Codex has this session",
+      hint: "agentctl list shows where",
+    },
+    {
+      sign: /no rollout found for thread id/,
+      message: "Codex finds no such session",
+      hint: "CODEX_HOME names its data folder",
+    },
+    {
+      sign: /Input exceeds the maximum length/,
+      message: "the prompt is longer than Codex takes (1,048,576 characters)",
+      hint: "put it into a file and let Codex read that",
+    },
+    {
+      sign: /Error loading config\.toml/,
+      message: "Codex cannot read its config.toml",
+      hint: "repair the line that it names",
+    },
+    {
+      sign: /error: unexpected argument/,
+      message: "Codex does not know an argument",
+      hint: "codex exec --help; another version of it may know other ones",
+    },
   ],
+  // `exec` ends at once, and ends its tool; but after its last answer it lingers for 5 s (seen without network), SIGINT or
+  // not. An interface dies of the signal itself, and a tool lives on; so does the turn that the daemon has.
   stopSignals: [
-    { signal: "SIGINT", patienceMs: 5_000 },
-    { signal: "SIGTERM", patienceMs: 5_000 },
+    { signal: "SIGINT", patienceMs: 8_000 },
+    { signal: "SIGTERM", patienceMs: 2_000 },
   ],
   ownStop: () => null,
-  ownSend: (session, text) => ["queue", "--thread", session, "--message", text],
+  // "Queued", exit 0, is no delivery: a thread that is not loaded gets it when somebody opens it, and one whose last turn was
+  // interrupted when its next turn has ended (0.166.0). With `=`, because a text may begin with a dash.
+  ownSend: (session, text) => ["queue", "--thread", session, `--message=${text}`],
+  // SIGINT kills an interface.
   interrupt: (argv) => (argv.includes("exec") || argv.includes("e") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
 const sessionWords = ({ kind, session, from }: Order): string[] =>
-  kind === "new" ? [] : kind === "continue" ? ["resume", session ?? ""] : ["fork", from ?? ""];
+  kind === "new" ? [] : kind === "continue" ? ["resume", named(session)] : ["fork", named(from)];
+
+/** 0.166.0's `exec resume` starts a new session for an empty id and for a name that nobody has. */
+function named(id: string | null): string {
+  if (id === null || !isUuid(id)) throw new Error("there is no id to go on with");
+  return id;
+}
 
 const commonFlags = ({ model, permission }: Order): string[] => [
   ...(model === null ? [] : ["--model", model]),
@@ -59,11 +103,17 @@ const commonFlags = ({ model, permission }: Order): string[] => [
 /** Only the top of its file: tables (profiles, projects) come after the first `[`. */
 function ownMeaning([text]: readonly (string | null)[]): string {
   const top = (text ?? "").split(/^\s*\[/m)[0] ?? "";
-  const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1] ?? "read-only";
+  const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1];
+  if (mode === undefined) return /^\s*\[projects\./m.test(text ?? "") ? undecided : readOnly;
   const means: Record<string, string> = {
-    "read-only": "read-only sandbox, it cannot edit; --permission edit lets it",
+    "read-only": readOnly,
     "workspace-write": "it edits below its directory, in a sandbox",
     "danger-full-access": "no sandbox, it may do everything",
   };
   return means[mode] ?? `its own sandbox mode "${mode}"`;
 }
+
+const readOnly = "read-only sandbox, it cannot edit; --permission edit lets it";
+/** 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write. */
+const undecided =
+  "in a directory that its config.toml names under [projects] it edits, in a sandbox; elsewhere it cannot edit; --permission edit lets it";
