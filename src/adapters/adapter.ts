@@ -124,4 +124,6 @@ export interface HostProtocol {
   sessions: Talk<HostedSession[]>;
   /** Ends the turn of one session; the session stays. Answers what was done, in words. */
   interrupt(session: string): Talk<string>;
+  /** Hands a message with an id of its own to one session: it begins with it, or takes it up after its turn. */
+  send(session: string, text: string, messageId: string): Talk<string>;
 }

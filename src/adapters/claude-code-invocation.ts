@@ -69,22 +69,14 @@ export const claudeInvocation: Invocation = {
   ],
   // The job's short id; it does not know the session's.
   ownStop: (job) => ["stop", job],
-  ownSend: () => null,
   // SIGINT ends an interface, too, even at work.
   interrupt: (argv) => (argv.includes("-p") || argv.includes("--print") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
-function sessionFlags({ kind, session, from }: Order): string[] {
-  const chosen = session === null ? [] : ["--session-id", session];
-  if (kind === "new") return chosen;
-  if (kind === "continue") return ["--resume", named(session)];
-  return ["--resume", named(from), "--fork-session", ...chosen];
-}
-
-/** Without an id its interface would ask which one, and one that is empty might be taken for a search. */
-function named(id: string | null): string {
-  if (id === null || id === "") throw new Error("there is no id to go on with");
-  return id;
+function sessionFlags(order: Order): string[] {
+  if (order.kind === "continue") return ["--resume", order.session];
+  const chosen = order.session === null ? [] : ["--session-id", order.session];
+  return order.kind === "new" ? chosen : ["--resume", order.from, "--fork-session", ...chosen];
 }
 
 const commonFlags = ({ model, permission }: Order): string[] => [

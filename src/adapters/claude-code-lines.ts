@@ -110,9 +110,9 @@ function usageOf(message: Fields): LineFacts["usage"] {
 function isDenied(line: Fields, message: Fields): boolean {
   if (fieldsOf(line["permissionDecision"])?.["decision"] === "reject") return true;
   if (line["toolDenialKind"] !== undefined) return false;
-  return blocksOf(message).some(
-    (block) =>
-      block["is_error"] === true &&
-      /^(This command requires approval|Claude requested permissions? to )/.test(resultText(block)),
-  );
+  return blocksOf(message).some((block) => block["is_error"] === true && denials.test(resultText(block)));
 }
+
+/** A tool that `--tools` took away is refused, too. */
+const denials =
+  /^(<tool_use_error>)?(Error: )?(This command requires approval|Claude requested permissions? to |Permission to use .* has been denied|Cannot write to .* while in plan mode|sed command requires approval|This Bash command contains multiple operations|No such tool available)|^.{0,400} was blocked\. For security/;

@@ -1,7 +1,7 @@
 // How Codex's app-server is asked which threads it has loaded, and what they are doing.
 import type { HostedSession, Waiting } from "../core/evidence.ts";
 import { read, unread } from "../core/problem.ts";
-import type { HostProtocol } from "./adapter.ts";
+import type { HostProtocol, Talk } from "./adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, listIn, textIn, uuidIn } from "./fields.ts";
 
 export const daemon: HostProtocol = {
@@ -9,10 +9,13 @@ export const daemon: HostProtocol = {
   transport: "websocket",
   sessions: { opening: [hello()], next: nextMessages },
   interrupt: (id) => ({ opening: [hello()], next: (heard) => nextInterrupting(id, heard) }),
+  send: (id, text, messageId) => ({ opening: [hello()], next: (heard) => nextSending(id, text, messageId, heard) }),
 };
 
+/** The queue of a thread is one of the things that it calls experimental. */
 function hello(): string {
-  return request("initialize", "initialize", { clientInfo: { name: "agentctl", title: "agentctl", version: "1" } });
+  const clientInfo = { name: "agentctl", title: "agentctl", version: "1" };
+  return request("initialize", "initialize", { clientInfo, capabilities: { experimentalApi: true } });
 }
 
 function request(id: string, method: string, params: Fields): string {
@@ -75,18 +78,12 @@ function hostedOf(thread: Fields): HostedSession | null {
 }
 
 /** initialize, then the newest turn of the thread, then its end if it is going on. */
-function nextInterrupting(
-  id: string,
-  heard: readonly string[],
-): ReturnType<ReturnType<HostProtocol["interrupt"]>["next"]> {
+function nextInterrupting(id: string, heard: readonly string[]): ReturnType<Talk<string>["next"]> {
   const newest = answerOf(heard.at(-1) ?? "");
   if (newest === null) return { send: [] };
   // 0.166.0 lists no turns of a thread without a prompt, and a turn may end while we ask.
   if (/not materialized|no active turn/.test(newest.refusal ?? "")) return { answer: read("no turn was going on") };
-  if (newest.error) {
-    const message = newest.refusal ?? `no answer to ${newest.id}`;
-    return { answer: unread({ code: "host-silent", agent: "codex", source: "", message }) };
-  }
+  if (newest.error) return { answer: refused(newest) };
   if (newest.id === "initialize")
     return {
       send: [
@@ -99,4 +96,44 @@ function nextInterrupting(
   const turnId = turn["status"] === "inProgress" ? textIn(turn, "id") : null;
   if (turnId === null) return { answer: read("no turn was going on") };
   return { send: [request("interrupt", "turn/interrupt", { threadId: id, turnId })] };
+}
+
+const refused = ({ id, refusal }: { id: string; refusal: string | null }) =>
+  unread({ code: "host-silent", agent: "codex", source: "", message: refusal ?? `no answer to ${id}` });
+
+/**
+ * A turn of its own where the thread is idle: what is queued there may wait for somebody to open it (0.166.0, after an
+ * interruption). Where a turn is going on a new one would break into it, so there it is queued.
+ */
+function nextSending(
+  id: string,
+  text: string,
+  clientUserMessageId: string,
+  heard: readonly string[],
+): ReturnType<Talk<string>["next"]> {
+  const newest = answerOf(heard.at(-1) ?? "");
+  if (newest === null) return { send: [] };
+  if (newest.error) return { answer: refused(newest) };
+  const input = [{ type: "text", text }];
+  switch (newest.id) {
+    case "initialize":
+      return {
+        send: [
+          JSON.stringify({ method: "initialized" }),
+          request("state", "thread/read", { threadId: id, includeTurns: false }),
+        ],
+      };
+    case "state": {
+      const status = fieldsIn(fieldsIn(newest.result, "thread"), "status")["type"];
+      return {
+        send: [
+          status === "active"
+            ? request("queued", "thread/queue/add", { threadId: id, clientUserMessageId, input })
+            : request("begun", "turn/start", { threadId: id, input }),
+        ],
+      };
+    }
+    default:
+      return { answer: read(newest.id === "queued" ? "queued behind its turn" : "it has begun with it") };
+  }
 }

@@ -1,5 +1,5 @@
 // How Codex is started, continued and ended. What was seen of it stands in codex.md.
-import { fieldsOf, isUuid, uuidIn } from "./fields.ts";
+import { fieldsOf, uuidIn } from "./fields.ts";
 import type { Invocation, Order } from "./invocation.ts";
 
 export const codexInvocation: Invocation = {
@@ -11,7 +11,7 @@ export const codexInvocation: Invocation = {
     order.kind === "fork" ? "fork" : "resume",
     ...commonFlags(order),
     ...order.extra,
-    named(order.from ?? order.session),
+    ...(order.kind === "fork" ? [order.from] : (order.session ?? [])),
   ],
   environmentFor: (home) => ({ CODEX_HOME: home }),
   scrubbed:
@@ -79,21 +79,12 @@ export const codexInvocation: Invocation = {
     { signal: "SIGTERM", patienceMs: 2_000 },
   ],
   ownStop: () => null,
-  // "Queued", exit 0, is no delivery: a thread that is not loaded gets it when somebody opens it, and one whose last turn was
-  // interrupted when its next turn has ended (0.166.0). With `=`, because a text may begin with a dash.
-  ownSend: (session, text) => ["queue", "--thread", session, `--message=${text}`],
   // SIGINT kills an interface.
   interrupt: (argv) => (argv.includes("exec") || argv.includes("e") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
-const sessionWords = ({ kind, session, from }: Order): string[] =>
-  kind === "new" ? [] : kind === "continue" ? ["resume", named(session)] : ["fork", named(from)];
-
-/** 0.166.0's `exec resume` starts a new session for an empty id and for a name that nobody has. */
-function named(id: string | null): string {
-  if (id === null || !isUuid(id)) throw new Error("there is no id to go on with");
-  return id;
-}
+const sessionWords = (order: Order): string[] =>
+  order.kind === "new" ? [] : order.kind === "continue" ? ["resume", order.session] : ["fork", order.from];
 
 const commonFlags = ({ model, permission }: Order): string[] => [
   ...(model === null ? [] : ["--model", model]),
@@ -101,19 +92,19 @@ const commonFlags = ({ model, permission }: Order): string[] => [
 ];
 
 /** Only the top of its file: tables (profiles, projects) come after the first `[`. */
-function ownMeaning([text]: readonly (string | null)[]): string {
+function ownMeaning([text]: readonly (string | null)[], places: readonly string[]): string {
   const top = (text ?? "").split(/^\s*\[/m)[0] ?? "";
   const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1];
-  if (mode === undefined) return /^\s*\[projects\./m.test(text ?? "") ? undecided : readOnly;
+  // 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write.
+  const isNamed = places.some((place) => (text ?? "").includes(`[projects."${place}"]`));
+  if (mode === undefined) return isNamed ? workspace : readOnly;
   const means: Record<string, string> = {
     "read-only": readOnly,
-    "workspace-write": "it edits below its directory, in a sandbox",
+    "workspace-write": workspace,
     "danger-full-access": "no sandbox, it may do everything",
   };
   return means[mode] ?? `its own sandbox mode "${mode}"`;
 }
 
 const readOnly = "read-only sandbox, it cannot edit; --permission edit lets it";
-/** 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write. */
-const undecided =
-  "in a directory that its config.toml names under [projects] it edits, in a sandbox; elsewhere it cannot edit; --permission edit lets it";
+const workspace = "it edits below its directory, in a sandbox";

@@ -23,14 +23,13 @@ export const demoInvocation: Invocation = {
     { signal: "SIGTERM", patienceMs: 5_000 },
   ],
   ownStop: () => null,
-  ownSend: (session, text) => ["demo-agent", "queue", "--session", session, "--message", text],
   interrupt: () => ({ signal: "SIGINT" }),
 };
 
-function sessionFlags({ kind, session, from }: Order): string[] {
-  if (kind === "new") return ["--session-id", session ?? ""];
-  if (kind === "continue") return ["--resume", session ?? ""];
-  return ["--session-id", session ?? "", "--parent", from ?? ""];
+function sessionFlags(order: Order): string[] {
+  if (order.kind === "continue") return ["--resume", order.session];
+  const chosen = order.session === null ? [] : ["--session-id", order.session];
+  return order.kind === "new" ? chosen : [...chosen, "--parent", order.from];
 }
 
 const commonFlags = ({ model, permission }: Order): string[] => [

@@ -40,6 +40,10 @@ export const demo: Adapter = {
     sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
     transport: "plain",
     sessions: { opening: ["?\n"], next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }) },
+    send: (id, text) => ({
+      opening: [`message ${id} ${JSON.stringify(text)}\n`],
+      next: (heard) => ({ answer: wordOf(heard.join("")) }),
+    }),
     interrupt: (id) => ({ opening: [`interrupt ${id}\n`], next: (heard) => ({ answer: read(heard.join("").trim()) }) }),
   },
   tokensInTail: false,
@@ -62,7 +66,7 @@ export const demo: Adapter = {
 function role(name: string, { argv }: ProcessDetail): Role | null {
   const own = argv === null ? null : ownArguments(argv);
   if (own === null) return name === "demo-agent" ? "agent" : null;
-  return own[0] === "serve" ? "host" : own[0] === "queue" ? "helper" : "agent";
+  return own[0] === "serve" ? "host" : "agent";
 }
 
 /** What follows `demo-agent`: behind a link to the binary, `agentctl demo-agent`, or an interpreter and a script. */
@@ -280,4 +284,9 @@ function parseHostAnswer(text: string): Reading<HostedSession[]> {
   } catch (error) {
     return unread({ ...problem, message: `the answer is no JSON: ${String(error)}` });
   }
+}
+
+function wordOf(text: string): Reading<string> {
+  if (text === "taken") return read("it has answered");
+  return unread({ code: "host-silent", agent: "demo", source: "", message: text === "" ? "no answer" : text });
 }

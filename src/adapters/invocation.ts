@@ -4,13 +4,7 @@
 export const permissions = ["read", "edit", "bypass"] as const;
 export type Permission = (typeof permissions)[number];
 
-export interface Order {
-  /** A new session, one more turn of an old one, or a new one that begins as a copy of an old one. */
-  kind: "new" | "continue" | "fork";
-  /** The session's id: chosen (new, fork) or the one to go on with. null: the agent chooses, and tells. */
-  session: string | null;
-  /** The session that is copied; null unless it is a fork. */
-  from: string | null;
+export interface OrderFacts {
   model: string | null;
   permission: Permission | null;
   /** null: no prompt; the agent's own interface is opened. */
@@ -18,6 +12,14 @@ export interface Order {
   /** Arguments that a person hands through. */
   extra: readonly string[];
 }
+
+/** A new session, one more turn of an old one, or a new one that begins as a copy of an old one. */
+export type Order = OrderFacts &
+  (
+    | { kind: "new" /** Chosen by us; null: the agent chooses, and tells. */; session: string | null }
+    | { kind: "continue"; session: string }
+    | { kind: "fork"; from: string; session: string | null }
+  );
 
 export interface Invocation {
   /** Makes an id of this agent's shape out of a fresh UUID; null: the agent chooses its ids itself. */
@@ -38,7 +40,11 @@ export interface Invocation {
   announcedIn(line: unknown): string | null;
   permissions: Readonly<Record<Permission, { flags: readonly string[]; meaning: string }>>;
   /** What no permission at all means here, judging by the agent's own settings (null: no such file). */
-  ownSetting: { files(home: string, cwd: string): string[]; meaning(texts: readonly (string | null)[]): string };
+  ownSetting: {
+    files(home: string, cwd: string): string[];
+    /** `places`: the directory, and the repository's root if it is inside of one. */
+    meaning(texts: readonly (string | null)[], places: readonly string[]): string;
+  };
   /** Why it would refuse this order; null: it would not. */
   refuses(order: Order, caller: { isRoot: boolean; env: Readonly<Record<string, string | undefined>> }): string | null;
   /** What its last words mean when it ends before it has begun. */
@@ -47,8 +53,6 @@ export interface Invocation {
   stopSignals: readonly { signal: NodeJS.Signals; patienceMs: number }[];
   /** Its own way to end a job that its supervisor would start again; null: it has none. */
   ownStop(job: string): string[] | null;
-  /** Its own way to hand a message to a session that a host has; null: it has none. */
-  ownSend(session: string, text: string): string[] | null;
   /** What ends the turn of a live process: a signal, or keys typed at its terminal. */
   interrupt(argv: readonly string[]): { signal: NodeJS.Signals } | { keys: string };
 }

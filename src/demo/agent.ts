@@ -3,7 +3,6 @@
 import { join } from "node:path";
 import { writeOut } from "../sys/stdout.ts";
 import { serve } from "./host.ts";
-import { queue } from "./queue.ts";
 import { runSession } from "./session.ts";
 
 const help = `demo-agent: a scripted agent to try agentctl with.
@@ -12,8 +11,6 @@ const help = `demo-agent: a scripted agent to try agentctl with.
   agentctl demo-agent -p [OPTION…]         headless: the prompt is all of stdin (up to 16 MB); lines of it that are steps
                                            are done in order, the last reply is printed; exit status 1: the turn failed
   agentctl demo-agent serve                hosts sessions; lines on stdin: start ID TEXT | ask ID TEXT | end ID
-  agentctl demo-agent queue --session ID --message TEXT
-                                           hands a message to the host that has the session
 
 Options:
   --session-id ID | --resume ID            a new session with this id | go on with an old one
@@ -42,11 +39,10 @@ Steps (in a prompt only those with a colon, and neither prompt nor idle):
 
 export async function runDemoAgent(args: readonly string[]): Promise<number> {
   const home = process.env["DEMO_AGENT_HOME"] || join(process.env["HOME"] ?? "/", ".demo-agent");
-  const [first, ...rest] = args;
+  const [first] = args;
   if (first === "--help") {
     writeOut(help);
     return 0;
   }
-  if (first === "serve") return await serve(home);
-  return first === "queue" ? await queue(home, rest) : await runSession(home, args);
+  return first === "serve" ? await serve(home) : await runSession(home, args);
 }

@@ -11,9 +11,15 @@ export interface Conversation {
 export function openPlainSocket(path: string): Conversation {
   const chunks: Uint8Array[] = [];
   const ended = Promise.withResolvers<string>();
+  let unsent = Buffer.alloc(0);
+  // A write takes what fits; the rest goes when there is room again.
+  const flush = (connection: Bun.Socket): void => {
+    unsent = unsent.subarray(Math.max(0, connection.write(unsent)));
+  };
   const socket = Bun.connect({
     unix: path,
     socket: {
+      drain: flush,
       data: (_connection, chunk) => {
         chunks.push(Uint8Array.from(chunk));
       },
@@ -26,7 +32,8 @@ export function openPlainSocket(path: string): Conversation {
   ended.promise.catch(() => {});
   return {
     send: async (text) => {
-      (await socket).write(text);
+      unsent = Buffer.concat([unsent, Buffer.from(text)]);
+      flush(await socket);
     },
     hear: () => ended.promise,
     close: () => void socket.then((connection) => connection.terminate()).catch(() => {}),

@@ -425,9 +425,6 @@ describe("a host", () => {
     }
   }
 
-  const queue = (world: World, id: string, message: string): Promise<Answer> =>
-    world.run(["demo-agent", "queue", "--session", id, "--message", message]);
-
   test("ends a turn when asked to, and keeps the session", async () => {
     await using world = new World();
     await using host = new Host(world);
@@ -455,56 +452,26 @@ describe("a host", () => {
     expect((await world.until(id, "idle")).waiting).toBeNull();
   });
 
-  test("takes a message for a session it has", async () => {
+  test("takes a message for a session it has, however long", async () => {
     await using world = new World();
     await using host = new Host(world);
-    await using other = new Host(world);
-    const [id, elsewhere] = [crypto.randomUUID(), crypto.randomUUID()];
+    const id = crypto.randomUUID();
     await host.tell(`start ${id} Fix it`, id, "prompt");
-    await other.tell(`start ${elsewhere} And that`, elsewhere, "prompt");
-    // As long as one argument can be.
-    const text = `two\nlines "quoted" é ${"\u0001x".repeat(60_000)}`;
-    for (const session of [id, elsewhere])
-      expect(await queue(world, session, text)).toEqual({ code: 0, out: "", err: "" });
+    const text = `two\nlines "quoted" é ${"\u0001x".repeat(300_000)}`;
+    const { code, out } = await world.run(["send", id, "-F", fileIn(world, text)]);
+    expect({ code, out }).toEqual({ code: 0, out: `${id}\n` });
     expect(story(world, id).slice(2)).toEqual([
       { type: "prompt", text },
       { type: "reply", text: "done" },
       { type: "end", outcome: "completed" },
     ]);
-    expect(story(world, elsewhere)).toHaveLength(5);
     await world.until(id, "idle");
-  });
-
-  test("that has not the session, or is gone, or is silent, takes nothing", async () => {
-    await using world = new World();
-    const id = crypto.randomUUID();
-    const none = { code: 1, out: "", err: `demo-agent: no host has session ${id}\n` };
-    expect(await queue(world, id, "x")).toEqual(none);
-    await using host = new Host(world);
-    await until("the host", () => existsSync(host.socket));
-    expect(await queue(world, id, "x")).toEqual(none);
-    await host.tell(`start ${id} Fix it`, id, "prompt");
-    host.signal("SIGSTOP");
-    const silent = { ...none, err: `demo-agent: no host that answers has session ${id}\n` };
-    expect(await queue(world, id, "x")).toEqual(silent);
-    host.signal("SIGCONT");
-    expect(await host.ask("?\n")).toContain(id);
-    expect(lastType(world, id)).toBe("prompt");
-    await host[Symbol.asyncDispose]();
-    expect(existsSync(host.socket)).toBe(true);
-    expect(await queue(world, id, "x")).toEqual(none);
-  });
-
-  test("is no session, and neither is what hands it a message", async () => {
-    await using world = new World();
-    await using host = new Host(world);
-    const id = crypto.randomUUID();
-    await host.tell(`start ${id} Fix it`, id, "prompt");
-    host.signal("SIGSTOP");
-    const handing = queue(world, id, "x");
-    const { sessions } = await world.list();
-    host.signal("SIGCONT");
-    await handing;
-    expect(sessions.map((session) => session.id)).toEqual([id]);
+    expect(await host.ask(`message ${crypto.randomUUID()} "x"\n`)).toBe("no such session");
   });
 });
+
+function fileIn(world: World, text: string): string {
+  const path = join(world.root, "message");
+  writeFileSync(path, text);
+  return path;
+}

@@ -1,0 +1,95 @@
+// What the acting tests share: agentctl with the world's whole environment, and the agents that go through the same cases.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { agentctl } from "./agentctl.ts";
+import { type ClaudeVersion, type SeenProcess, type World, type WorldOptions, waitFor } from "./rig.ts";
+
+export interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+
+export interface ActOptions {
+  input?: string;
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
+export function begin(world: World, args: readonly string[], options: ActOptions = {}) {
+  return Bun.spawn([agentctl, ...args], {
+    env: { ...world.env, AGENTCTL_HOME: join(world.dir, "agentctl"), ...options.env },
+    cwd: options.cwd ?? world.cwd,
+    stdin: options.input === undefined ? "ignore" : new Blob([options.input]),
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true,
+  });
+}
+
+export async function act(world: World, args: readonly string[], options: ActOptions = {}): Promise<Answer> {
+  const child = begin(world, args, options);
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { code, out, err };
+}
+
+/** Fails with what it said unless it went well. */
+export async function acted(world: World, args: readonly string[], options: ActOptions = {}): Promise<string> {
+  const { code, out, err } = await act(world, args, options);
+  if (code !== 0) throw new Error(`agentctl ${args.slice(0, 4).join(" ")}: exit ${code}\n${err}`);
+  return out.trim();
+}
+
+export interface Actor {
+  name: string;
+  agent: string;
+  world: WorldOptions;
+  /** Its executable's processes, as the process table shows them. */
+  isAgent(process: SeenProcess): boolean;
+}
+
+const claude = (version: ClaudeVersion): Actor => ({
+  name: `claude ${version}`,
+  agent: "claude",
+  world: { claude: version },
+  isAgent: ({ name, argv }) => name.startsWith("claude") && !argv.includes("daemon"),
+});
+
+export const actors: readonly Actor[] = [
+  claude("2.1.197"),
+  claude("2.1.325"),
+  { name: "codex", agent: "codex", world: {}, isAgent: ({ name, argv }) => name === "codex" && argv.includes("exec") },
+];
+
+/** Nothing of the world's own lives any more, but for the test itself. */
+export const nothingLeft = (world: World): Promise<true> =>
+  waitFor("nothing left running", () => world.processes().length === 0, {
+    deadlineMs: 15_000,
+    explain: () =>
+      world
+        .processes()
+        .map(({ pid, argv }) => `${pid} ${argv.join(" ").slice(0, 200)}`)
+        .join("\n"),
+  });
+
+/** The prompt is in nobody's arguments. */
+export function inArguments(world: World, text: string): SeenProcess[] {
+  return world.processes().filter(({ argv }) => argv.some((argument) => argument.includes(text)));
+}
+
+/** A tool that runs until it is ended, and says that it has begun. */
+export const endlessTool = (world: World, name: string): string =>
+  `BASH=touch ${join(world.dir, name)}; tail -f /dev/null`;
+
+export const toolBegun = (world: World, name: string): Promise<true> =>
+  waitFor(`the tool ${name}`, () => isThere(join(world.dir, name)));
+
+export const isThere = (path: string): true | null => {
+  try {
+    readFileSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+};
