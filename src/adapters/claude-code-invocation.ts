@@ -1,6 +1,6 @@
 // How Claude Code is started, continued and ended. What was seen of it stands in claude-code.md.
 import { fieldsIn, fieldsOf, jsonIn, textIn } from "./fields.ts";
-import type { Invocation, Order } from "./invocation.ts";
+import type { Invocation, Order, OwnSetting } from "./invocation.ts";
 
 export const claudeInvocation: Invocation = {
   chooseId: (uuid) => uuid,
@@ -32,7 +32,7 @@ export const claudeInvocation: Invocation = {
       `${cwd}/.claude/settings.json`,
       `${home}/settings.json`,
     ],
-    meaning: ownMeaning,
+    judge: judgeSettings,
   },
   // IS_SANDBOX=true does not do.
   refuses: ({ permission }, { isRoot, env }) =>
@@ -85,7 +85,7 @@ const commonFlags = ({ model, permission }: Order): string[] => [
 ];
 
 /** The most specific settings win. */
-function ownMeaning(texts: readonly (string | null)[]): string {
+function judgeSettings(texts: readonly (string | null)[]): OwnSetting {
   const modes = texts.map((text) =>
     textIn(fieldsIn(fieldsOf(jsonIn({ text }, "text")) ?? {}, "permissions"), "defaultMode"),
   );
@@ -100,5 +100,6 @@ function ownMeaning(texts: readonly (string | null)[]): string {
     auto: "it edits files below its directory, and its own safety check decides about commands",
     bypassPermissions: "it may do everything, and asks nobody; as root it refuses to start",
   };
-  return `its own mode "${mode}": ${means[mode] ?? "see its settings"}`;
+  const meaning = `its own mode "${mode}": ${means[mode] ?? "see its settings"}`;
+  return { meaning, isBypass: mode === "bypassPermissions" };
 }

@@ -1,6 +1,6 @@
 // How Codex is started, continued and ended. What was seen of it stands in codex.md.
 import { fieldsOf, uuidIn } from "./fields.ts";
-import type { Invocation, Order } from "./invocation.ts";
+import type { Invocation, Order, OwnSetting } from "./invocation.ts";
 
 export const codexInvocation: Invocation = {
   chooseId: null,
@@ -38,7 +38,7 @@ export const codexInvocation: Invocation = {
       meaning: "no sandbox: it may do everything, and asks nobody",
     },
   },
-  ownSetting: { files: (home) => [`${home}/config.toml`], meaning: ownMeaning },
+  ownSetting: { files: (home) => [`${home}/config.toml`], judge: judgeConfig },
   refuses: () => null,
   startFailures: [
     {
@@ -92,18 +92,18 @@ const commonFlags = ({ model, permission }: Order): string[] => [
 ];
 
 /** Only the top of its file: tables (profiles, projects) come after the first `[`. */
-function ownMeaning([text]: readonly (string | null)[], places: readonly string[]): string {
+function judgeConfig([text]: readonly (string | null)[], places: readonly string[]): OwnSetting {
   const top = (text ?? "").split(/^\s*\[/m)[0] ?? "";
   const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1];
   // 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write.
   const isNamed = places.some((place) => (text ?? "").includes(`[projects."${place}"]`));
-  if (mode === undefined) return isNamed ? workspace : readOnly;
+  if (mode === undefined) return { meaning: isNamed ? workspace : readOnly, isBypass: false };
   const means: Record<string, string> = {
     "read-only": readOnly,
     "workspace-write": workspace,
     "danger-full-access": "no sandbox, it may do everything",
   };
-  return means[mode] ?? `its own sandbox mode "${mode}"`;
+  return { meaning: means[mode] ?? `its own sandbox mode "${mode}"`, isBypass: mode === "danger-full-access" };
 }
 
 const readOnly = "read-only sandbox, it cannot edit; --permission edit lets it";

@@ -15,7 +15,10 @@ export const demoInvocation: Invocation = {
     edit: { flags: ["--permission", "edit"], meaning: "it edits files and runs nothing" },
     bypass: { flags: ["--permission", "bypass"], meaning: "it edits files and runs commands" },
   },
-  ownSetting: { files: () => [], meaning: () => "it edits files and runs commands, as its script says" },
+  ownSetting: {
+    files: () => [],
+    judge: () => ({ meaning: "it edits files and runs commands, as its script says", isBypass: true }),
+  },
   refuses: () => null,
   startFailures: [],
   stopSignals: [

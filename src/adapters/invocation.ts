@@ -21,6 +21,13 @@ export type Order = OrderFacts &
     | { kind: "fork"; from: string; session: string | null }
   );
 
+export interface OwnSetting {
+  /** For people: what it may do. */
+  meaning: string;
+  /** It may do everything. */
+  isBypass: boolean;
+}
+
 export interface Invocation {
   /** Makes an id of this agent's shape out of a fresh UUID; null: the agent chooses its ids itself. */
   chooseId: ((uuid: string) => string) | null;
@@ -43,7 +50,7 @@ export interface Invocation {
   ownSetting: {
     files(home: string, cwd: string): string[];
     /** `places`: the directory, and the repository's root if it is inside of one. */
-    meaning(texts: readonly (string | null)[], places: readonly string[]): string;
+    judge(texts: readonly (string | null)[], places: readonly string[]): OwnSetting;
   };
   /** Why it would refuse this order; null: it would not. */
   refuses(order: Order, caller: { isRoot: boolean; env: Readonly<Record<string, string | undefined>> }): string | null;

@@ -1,12 +1,13 @@
 // agentctl attach: goes to where a session runs. Its tmux pane; else it says host, terminal and pid, and how to get there.
 import { hostname } from "node:os";
 import { findProgram } from "../control/binary.ts";
-import { goToPane, paneOf } from "../control/tmux.ts";
+import { goToPane, isInTmux, paneOf } from "../control/tmux.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
 import type { Row } from "./sessions.ts";
+import { shellWord } from "./shell-word.ts";
 import { oneRow } from "./status.ts";
 
 export const attach: Command = {
@@ -18,6 +19,10 @@ export const attach: Command = {
   async run(args, context) {
     const { row } = await oneRow(args.words, "attach", context);
     const { session, ref } = row;
+    if (session.status.state === "unknown")
+      throw new AgentctlError("cannot-tell", `cannot tell whether ${ref} is running: ${session.status.why}`, {
+        hint: `agentctl why ${ref}`,
+      });
     if (session.status.state !== "running") {
       const hint = `agentctl resume ${ref} reopens it here`;
       throw new AgentctlError("refused", `${ref} is not running: there is nowhere to go`, { hint });
@@ -27,9 +32,14 @@ export const attach: Command = {
       if (pane === null) continue;
       const command = await goToPane(pane, context.env);
       if (command === null) return 0;
+      const line = command.map(shellWord).join(" ");
+      if (isInTmux(context.env))
+        throw new AgentctlError("refused", `${ref} is in tmux pane ${pane.name}, where this client cannot be taken`, {
+          hint: `detach, then: ${line}`,
+        });
       const tmux = findProgram("tmux", context.env);
       if (!isTerminal(0) || !isTerminal(1) || tmux === null)
-        throw new AgentctlError("refused", `${ref} is in tmux pane ${pane.name}`, { hint: command.join(" ") });
+        throw new AgentctlError("refused", `${ref} is in tmux pane ${pane.name}`, { hint: line });
       return becomeProgram(tmux, command.slice(1), definedOnly(context));
     }
     throw whereItIs(row);

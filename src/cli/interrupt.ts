@@ -1,77 +1,117 @@
 // agentctl interrupt: ends the turn, keeps the session.
 import { signalProcess } from "../control/end.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
-import { interruptHosted } from "../control/stop.ts";
+import { interruptHosted } from "../control/hosted.ts";
 import { paneOf, typeInPane } from "../control/tmux.ts";
-import { waitFor } from "../control/wait.ts";
+import { isLeaving, waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
+import { deadlineIn } from "../lib/deadline.ts";
+import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { problemLines } from "./render.ts";
 import { adapterOf, isHosted } from "./send.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
-import { lookAroundAtRows, lookAtRows, type Row } from "./sessions.ts";
+import { lookAroundAtRows, lookAtRows, type Row, type Rows } from "./sessions.ts";
 import { chooseRows, severalFlags } from "./several.ts";
 
 export const interrupt: Command = {
-  usage: "agentctl interrupt <ref>… [--json]",
+  usage: "agentctl interrupt <ref>… [--timeout T] [--json]",
   summary: "Ends the turn of a session and keeps the session.",
   notes: [
     "A headless agent ends with its turn, and its session can be continued (agentctl send). An interface is interrupted",
     "by the key that a person would press, if it is in a tmux pane; elsewhere only its own terminal can do that (exit 5).",
     "Exit codes: 0 no turn is going on now; 6 it still is.",
   ].join("\n"),
-  flags: [...severalFlags, { flag: "--json", help: "print JSON: the sessions as they are now" }],
+  flags: [
+    ...severalFlags,
+    { flag: "--timeout", value: "T", help: "how long its turn may take to end (default: 15s)" },
+    { flag: "--json", help: "print JSON: the sessions as they are now" },
+  ],
   examples: [["agentctl interrupt painter", "as Esc or Ctrl-C would"]],
   async run(args, context) {
     const all = await lookAroundAtRows(context);
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "interrupt", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);
-    for (const { session, ref } of rows) guardTarget(session, ref, caller, all.around, all.notes);
-    for (const row of rows) if (hasTurn(row.session)) await interruptOne(row, context);
-    const keys = new Set(rows.filter(({ session }) => hasTurn(session)).map(({ session }) => keyOf(session)));
-    const now = await waitFor({
-      look: () => lookAtRows(context),
-      isEnough: ({ rows: seen }) => !seen.some(({ session }) => keys.has(keyOf(session)) && hasTurn(session)),
-      sessions: ({ rows: seen }) =>
-        seen.filter(({ session }) => keys.has(keyOf(session))).map(({ session }) => session),
-      timeoutMs: patienceMs,
-    });
-    const after = rows.map((row) => now.value.rows.find(({ session }) => keyOf(session) === keyOf(row.session)) ?? row);
+    for (const { session, ref } of rows) {
+      guardTarget(session, ref, caller, all.around, all.notes);
+      checkKnown(session, ref);
+    }
+    const patienceMs = parseDuration(args.one("--timeout") ?? "15s", "interrupt");
+    // All or nothing: what one of them refuses is found before another one is interrupted.
+    const open = rows.filter(({ session }) => hasTurn(session));
+    const ways = await Promise.all(open.map((row) => wayFor(row, context)));
+    for (const { act } of ways) await act();
+    const keys = new Set(open.map(({ session }) => keyOf(session)));
+    const mine = (seen: Rows) => seen.rows.map(({ session }) => session).filter((each) => keys.has(keyOf(each)));
+    const deadline = deadlineIn(patienceMs);
+    const wait = (timeoutMs: number) =>
+      waitFor({
+        look: () => lookAtRows(context),
+        isEnough: (seen) => (mine(seen).some(hasTurn) ? false : mine(seen).some(isLeaving) ? "for now" : true),
+        sessions: mine,
+        timeoutMs,
+      });
+    let now = await wait(Math.min(againMs, deadline.remainingMs()));
+    while (!now.isEnough && !deadline.isOver()) {
+      const still = new Set(mine(now.value).filter(hasTurn).map(keyOf));
+      for (const { key, again } of ways) if (still.has(key)) await again();
+      now = await wait(Math.min(againMs, deadline.remainingMs()));
+    }
+    const after = rows.map((row) => now.value.rows.find(({ session }) => keyOf(session) === keyOf(row.session)));
     if (args.has("--json")) {
-      const json = after.map(sessionJson);
+      const json = after.map((row) => (row === undefined ? null : sessionJson(row)));
       context.out(`${JSON.stringify(clean(rows.length === 1 ? json[0] : json))}\n`);
     } else
-      for (const [index, row] of after.entries()) {
-        const had = hasTurn(rows[index]?.session ?? row.session);
-        context.out(`${row.ref} is ${statusWord(row.session)}${had ? "" : ": no turn was going on"}\n`);
+      for (const [index, { ref, session }] of rows.entries()) {
+        const word = statusWordOf(after[index]);
+        context.out(`${ref} is ${word}${hasTurn(session) ? "" : ": no turn was going on"}\n`);
       }
     return now.isEnough ? 0 : exitCodes["timed-out"];
   },
 };
 
-const patienceMs = 15_000;
+/** Claude 2.1.325 swallows a key in the first moments of a dialog: a key is pressed again, a signal is not sent twice. */
+const againMs = 3_000;
+
+interface Way {
+  key: string;
+  act(): Promise<unknown>;
+  again(): Promise<unknown>;
+}
+
+const once = async (): Promise<void> => {};
 
 const keyOf = ({ agent, home, id, processes }: Session): string =>
   `${agent}\0${home}\0${id ?? processes[0]?.identity.pid}`;
 
 const hasTurn = ({ status }: Session): boolean => status.state === "running" && status.activity !== "idle";
 
-async function interruptOne(row: Row, context: Context): Promise<void> {
+const statusWordOf = (row: Row | undefined): string => (row === undefined ? "gone" : statusWord(row.session));
+
+function checkKnown({ status }: Session, ref: string): void {
+  if (status.state !== "unknown") return;
+  throw new AgentctlError("cannot-tell", `cannot tell whether a turn of ${ref} is going on: ${status.why}`, {
+    hint: `agentctl why ${ref}`,
+  });
+}
+
+/** Throws where there is none. */
+async function wayFor(row: Row, context: Context): Promise<Way> {
   const { session, ref } = row;
   const adapter = adapterOf(row);
-  if (isHosted(row)) {
-    await interruptHosted(session, adapter);
-    return;
-  }
+  const key = keyOf(session);
+  if (isHosted(row)) return { key, act: () => interruptHosted(session, adapter), again: once };
   const [process] = session.processes;
-  if (process === undefined) return;
+  if (process === undefined) throw new Error(`${ref} runs without a process`);
+  checkStrong(row);
   const way = adapter.invocation.interrupt(process.detail?.argv ?? []);
   if ("signal" in way) {
-    checkStrong(row);
-    signalProcess(process.identity, way.signal);
-    return;
+    const act = async () => {
+      for (const { identity } of session.processes) signalProcess(identity, way.signal);
+    };
+    return { key, act, again: once };
   }
   const pane = await paneOf(process, context.env);
   if (pane === null) {
@@ -81,13 +121,17 @@ async function interruptOne(row: Row, context: Context): Promise<void> {
       hint,
     });
   }
-  if (!(await typeInPane(pane, way.keys, context.env)))
+  const press = async () => {
+    if (await typeInPane(pane, way.keys, context.env)) return;
     throw new AgentctlError("failed", `cannot type in tmux pane ${pane.name}`);
+  };
+  return { key, act: press, again: press };
 }
 
 /** Rule 8: who is linked only weakly is not signalled unasked. */
-function checkStrong({ session: { status }, ref }: Row): void {
-  if (status.state !== "running" || status.owner.kind !== "process") return;
+function checkStrong({ session: { id, status }, ref }: Row): void {
+  // Without an id it was called by its pid: no other can be meant.
+  if (id === null || status.state !== "running" || status.owner.kind !== "process") return;
   const { link } = status.owner;
   if (link === "announced" || link === "assigned") return;
   throw new AgentctlError("refused", `${ref}: which process has this session is not sure`, {

@@ -2,7 +2,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
-import { type Permission, permissions } from "../adapters/invocation.ts";
+import { type OwnSetting, type Permission, permissions } from "../adapters/invocation.ts";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { commandOf, findBinary } from "../control/binary.ts";
 import { agentEnvironment, ownHome } from "../control/environment.ts";
@@ -10,9 +10,10 @@ import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
+import { placeOf } from "../observe/place.ts";
 import { type Arguments, type FlagSpec, parseDuration, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
-import { checkPromptFits, promptFlags, readPrompt } from "./prompt.ts";
+import { checkPromptFits, noPrompt, promptFlags, readPrompt } from "./prompt.ts";
 
 export const orderFlags: readonly FlagSpec[] = [
   ...promptFlags,
@@ -45,7 +46,6 @@ export function requestOf(args: Arguments, context: Context, command: string, ti
   const order = {
     kind: "new",
     session: null,
-    from: null,
     model: args.one("--model"),
     permission,
     extra: args.rest,
@@ -53,7 +53,8 @@ export function requestOf(args: Arguments, context: Context, command: string, ti
   const home = homeOf(adapter, context);
   const refusal = adapter.invocation.refuses({ ...order, prompt }, callerFacts(context));
   if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
-  if (permission === null) context.err(`agentctl: ${adapter.agent}: ${ownMeaning(adapter, home, cwd)}\n`);
+  const own = ownSettingOf(adapter, home, cwd);
+  if (permission === null) context.err(`agentctl: ${adapter.agent}: ${own.meaning}\n`);
   const maxTime = args.one("--max-time");
   return {
     ...{
@@ -71,6 +72,7 @@ export function requestOf(args: Arguments, context: Context, command: string, ti
     maxTimeMs: maxTime === null ? null : positive(parseDuration(maxTime, command), "--max-time", command),
     startTimeoutMs: positive(parseDuration(args.one("--start-timeout") ?? "60s", command), "--start-timeout", command),
     share: args.has("--share"),
+    ownIsBypass: own.isBypass,
     warn: (text) => context.err(`agentctl: ${text}\n`),
   };
 }
@@ -93,6 +95,7 @@ function agentOf(args: Arguments, context: Context, command: string): { adapter:
     throw usage(`no agent is called ${first} (known: ${known})`, command);
   }
   if (named !== null) throw usage(`${command} ${first} needs a prompt`, command);
+  if (first === undefined && !hasPrompt) throw noPrompt(command);
   return { adapter: onlyInstalled(context, command), words: args.words };
 }
 
@@ -131,14 +134,16 @@ export function permissionOf(text: string | null, command: string): Permission |
 }
 
 function homeOf(adapter: Adapter, { env }: Context): string {
-  const home = ownHome(adapter, agentEnvironment(env, adapter, ""));
+  const home = ownHome(adapter, agentEnvironment(env, adapter, null));
   if (home === null) throw new AgentctlError("failed", `${adapter.title} has no home without HOME`);
   return home;
 }
 
-function ownMeaning(adapter: Adapter, home: string, cwd: string): string {
-  const { files, meaning } = adapter.invocation.ownSetting;
-  return meaning(files(home, cwd).map(textOf));
+/** What the agent may do if nobody says anything else. */
+export function ownSettingOf(adapter: Adapter, home: string, cwd: string): OwnSetting {
+  const { files, judge } = adapter.invocation.ownSetting;
+  const places = [...new Set([cwd, placeOf(cwd) ?? cwd])];
+  return judge(files(home, cwd).map(textOf), places);
 }
 
 const settingLimit = 1024 * 1024;

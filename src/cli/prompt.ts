@@ -20,8 +20,7 @@ export function readPrompt(args: Arguments, words: readonly string[], command: s
   if (extra !== undefined) throw usage(`one prompt, please: put it in quotes (what is "${extra}"?)`, command);
   const sources = [word, args.one("--prompt"), args.one("--file")].filter((source) => source != null);
   if (sources.length > 1) throw usage("the prompt was given twice", command);
-  if (sources.length === 0)
-    throw usage(`${command} needs a prompt: TEXT, -p TEXT, -F FILE, or - for standard input`, command);
+  if (sources.length === 0) throw noPrompt(command);
   const file = args.one("--file");
   const bytes = file !== null && file !== "-" ? readFile(file) : word === "-" || file === "-" ? readStdin() : null;
   const text = bytes === null ? (word ?? args.one("--prompt") ?? "") : decode(bytes);
@@ -29,6 +28,9 @@ export function readPrompt(args: Arguments, words: readonly string[], command: s
   if (text.trim() === "") throw usage("the prompt is empty", command);
   return text;
 }
+
+export const noPrompt = (command: string): AgentctlError =>
+  usage(`${command} needs a prompt: TEXT, -p TEXT, -F FILE, or - for standard input`, command);
 
 /** Agents that take it as an argument: everybody can read it there, and the system limits its length. */
 export function checkPromptFits(prompt: string, adapter: Adapter): void {

@@ -1,4 +1,5 @@
 // Turns what a person typed into one session, or says why it cannot.
+import { isMarked } from "../control/guard.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
@@ -28,7 +29,7 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
 }
 
 function candidates(reference: string, { rows, notes }: Rows, context: Context): Row[] {
-  if (reference === "@self") return sessionAbove(rows);
+  if (reference === "@self") return sessionAbove(rows, context);
   if (reference === "@last") return launchOf(rows, notes[0]?.id);
   if (reference === ".") return sessionsHere(rows, context.cwd);
   if (reference.startsWith("launch:")) return launchOf(rows, reference.slice("launch:".length));
@@ -76,14 +77,15 @@ function newestNamed(rows: readonly Row[], name: string): Row[] {
   return newest.slice(0, 1).map((row) => whereItWent(row, rows));
 }
 
-function sessionAbove(rows: readonly Row[]): Row[] {
+/** By the process tree; what a tool started may have left that, then by the mark that the agent put on it. */
+function sessionAbove(rows: readonly Row[], { env }: Context): Row[] {
   for (const ancestor of ownAncestors()) {
     const above = rows.filter((row) =>
       row.session.processes.some((process) => sameProcess(process.identity, ancestor)),
     );
     if (above.length > 0) return above;
   }
-  return [];
+  return rows.filter(({ session }) => session.status.state === "running" && isMarked(session, env));
 }
 
 /** Of several the live ones: who asks for "the session here" means the one that is there. */

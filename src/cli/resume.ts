@@ -1,7 +1,7 @@
 // agentctl resume: opens the agent's own interface on an old conversation, here, in the conversation's own directory.
 import { randomUUID } from "node:crypto";
 import { commandOf } from "../control/binary.ts";
-import { agentEnvironment, ownHome } from "../control/environment.ts";
+import { agentEnvironment } from "../control/environment.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
 import { oneAtATime } from "../control/places.ts";
 import { checkContinuable } from "../control/start-session.ts";
@@ -14,6 +14,7 @@ import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { adapterOf, idOf, isHosted, ownDirectory } from "./send.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
+import { shellWord } from "./shell-word.ts";
 
 export const resume: Command = {
   usage: "agentctl resume <ref> [--fork] [--print] [-- AGENT ARGS…]",
@@ -71,7 +72,7 @@ function interfaceOf(row: Row, fork: boolean, extra: readonly string[], context:
   const order = { model: null, permission: null, prompt: null, extra };
   const words = fork
     ? invocation.interface({ ...order, kind: "fork", session: invocation.chooseId?.(randomUUID()) ?? null, from: id })
-    : invocation.interface({ ...order, kind: "continue", session: id, from: null });
+    : invocation.interface({ ...order, kind: "continue", session: id });
   if (words === null)
     throw new AgentctlError("refused", `${adapter.title} cannot ${fork ? "fork a session" : "reopen a session"}`);
   const [program = "", ...first] = commandOf(adapter, context.env);
@@ -79,14 +80,11 @@ function interfaceOf(row: Row, fork: boolean, extra: readonly string[], context:
   return { program, args: [...first, ...words], env, cwd: ownDirectory(row), adapter };
 }
 
-/** With the variables that the caller's shell does not have. */
+/** With the variables that lead to its home, for a shell that may not have them. */
 function shellLine(row: Row, fork: boolean, extra: readonly string[], context: Context): string {
-  const { program, args, cwd, adapter } = interfaceOf(row, fork, extra, context);
-  const plain = agentEnvironment(context.env, adapter, "");
-  const isDefault = ownHome(adapter, plain) === row.session.home;
-  const variables = isDefault ? [] : Object.entries(adapter.invocation.environmentFor(row.session.home));
-  const words = [...variables.map(([key, value]) => `${key}=${quoted(value)}`), ...[program, ...args].map(quoted)];
-  return `cd ${quoted(cwd)} && ${words.join(" ")}`;
+  const { program, args, cwd, adapter, env } = interfaceOf(row, fork, extra, context);
+  const keys = Object.keys(adapter.invocation.environmentFor(row.session.home));
+  const variables = keys.flatMap((key) => (env[key] ? [`${key}=${shellWord(env[key])}`] : []));
+  const words = [...variables, ...[program, ...args].map(shellWord)];
+  return `cd ${shellWord(cwd)} && ${words.join(" ")}`;
 }
-
-const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

@@ -3,15 +3,14 @@ import { existsSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapterNamed } from "../adapters/registry.ts";
 import { commandOf } from "../control/binary.ts";
-import { agentEnvironment } from "../control/environment.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
+import { sendToHosted } from "../control/hosted.ts";
 import { type StartRequest, startSession } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { runCommand } from "../sys/spawn.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { tellStart } from "./launch.ts";
-import { callerFacts, permissionOf } from "./launch-order.ts";
+import { callerFacts, ownSettingOf, permissionOf } from "./launch-order.ts";
 import { checkPromptFits, promptFlags, readPrompt } from "./prompt.ts";
 import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
@@ -74,7 +73,6 @@ function continueRequest(row: Row, adapter: Adapter, prompt: string, args: Argum
   const order = {
     kind: "continue",
     session: id,
-    from: null,
     model: args.one("--model"),
     permission,
     extra: args.rest,
@@ -82,12 +80,13 @@ function continueRequest(row: Row, adapter: Adapter, prompt: string, args: Argum
   const refusal = adapter.invocation.refuses({ ...order, prompt }, callerFacts(context));
   if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
   const maxTime = args.one("--max-time");
+  const cwd = ownDirectory(row);
   return {
     ...{
       adapter,
       command: commandOf(adapter, context.env),
       order: { ...order, prompt },
-      cwd: ownDirectory(row),
+      cwd,
       home: session.home,
     },
     ...{ env: context.env, tied: false, before: session, ref },
@@ -95,6 +94,7 @@ function continueRequest(row: Row, adapter: Adapter, prompt: string, args: Argum
     maxTimeMs: maxTime === null ? null : parseDuration(maxTime, "send"),
     startTimeoutMs: parseDuration(args.one("--start-timeout") ?? "60s", "send"),
     share: args.has("--share"),
+    ownIsBypass: ownSettingOf(adapter, session.home, cwd).isBypass,
     warn: (text) => context.err(`agentctl: ${text}\n`),
   };
 }
@@ -114,8 +114,6 @@ export function ownDirectory({ session, ref }: Row): string {
   throw new AgentctlError("refused", `its directory is gone: ${cwd}`, { hint });
 }
 
-const queuePatienceMs = 30_000;
-
 async function sendThroughHost(
   row: Row,
   adapter: Adapter,
@@ -124,23 +122,13 @@ async function sendThroughHost(
   context: Context,
 ): Promise<number> {
   const id = idOf(row);
-  const words = adapter.invocation.ownSend(id, text);
-  if (words === null || Buffer.byteLength(text) >= 128 * 1024) {
-    const why = words === null ? "takes no messages from outside" : "takes no message that long from outside";
-    throw new AgentctlError("refused", `${row.ref} is live in a host, and ${adapter.title} ${why}`);
-  }
-  const { status, text: said } = await runCommand([...commandOf(adapter, context.env), ...words], {
-    cwd: row.session.cwd !== null && existsSync(row.session.cwd) ? row.session.cwd : "/",
-    env: agentEnvironment(context.env, adapter, row.session.home),
-    mostMs: queuePatienceMs,
-  });
-  if (status !== 0) throw new AgentctlError("failed", `its host did not take the message: ${said.trim()}`);
+  const said = await sendToHosted(row.session, adapter, text);
   const now = (await lookAroundAtRows(context)).rows.find(
     ({ session }) => session.id === id && session.home === row.session.home,
   );
   if (args.has("--json")) context.out(`${JSON.stringify(clean(sessionJson(now ?? row)))}\n`);
   else {
-    context.err(`agentctl: handed to its host; ${row.ref} is ${statusWord((now ?? row).session)}\n`);
+    context.err(`agentctl: handed to its host: ${said}; ${row.ref} is ${statusWord((now ?? row).session)}\n`);
     context.out(`${id}\n`);
   }
   return 0;

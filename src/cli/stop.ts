@@ -1,8 +1,9 @@
 // agentctl stop: ends sessions, says what was ended and what was left alone.
-import { callerOf, guardTarget } from "../control/guard.ts";
+import { type Caller, callerOf, guardTarget } from "../control/guard.ts";
 import { type Stopped, stopSessions } from "../control/stop.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
+import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -43,21 +44,24 @@ export const stop: Command = {
     const caller = callerOf(all.around, context.env);
     for (const { session, ref } of rows) guardTarget(session, ref, caller, all.around, all.notes);
     for (const row of rows) checkKnown(row);
+    for (const row of rows) checkNotAround(row, caller);
     if (!args.has("--yes")) askFirst(rows, context);
     const targets = rows.map(({ session }) => ({
       session,
       launches: all.notes
-        .filter((note) => note.agent === session.agent && note.session === session.id)
+        .filter(({ agent, home, session: id }) => agent === session.agent && home === session.home && id === session.id)
         .map(({ id }) => id),
     }));
     const options = { graceMs, now: args.has("--now"), leftovers: args.has("--leftovers"), host: args.has("--host") };
     const answers = await stopSessions(targets, options, all.around, caller.pids, context.env);
     const told = answers.map((answer, index) => ({ answer, row: rows[index] })).filter(hasRow);
+    const failures = answers.flatMap(({ failure }) => failure ?? []);
+    if (rows.length === 1 && failures[0] !== undefined) throw failures[0];
     if (args.has("--json")) {
       const json = told.map(({ answer, row }) => stopJson(answer, row));
       context.out(`${JSON.stringify(clean(rows.length === 1 ? json[0] : json))}\n`);
     } else for (const { answer, row } of told) context.out(stopText(answer, row));
-    return Math.max(...told.map(({ answer }) => (answer.survivors.length > 0 ? exitCodes["timed-out"] : 0)));
+    return Math.max(...answers.map(exitCodeOf));
   },
 };
 
@@ -68,6 +72,22 @@ function checkKnown({ session, ref }: Row): void {
   if (session.status.state !== "unknown") return;
   const message = `cannot tell whether ${ref} is running: ${session.status.why}`;
   throw new AgentctlError("cannot-tell", message, { hint: `agentctl why ${ref}; nothing was done` });
+}
+
+/** Most agents take their tools along: this command would be gone before it could answer. */
+function checkNotAround({ session, ref }: Row, caller: Caller): void {
+  const isAbove = session.processes.some(({ identity }) => caller.pids.has(identity.pid));
+  if (session.status.state !== "running" || !isAbove || !caller.within.includes(session)) return;
+  const message = `this command runs inside of ${ref}: ending that would end this command before its answer`;
+  throw new AgentctlError("refused", message, { hint: "call it from elsewhere; nothing was ended" });
+}
+
+function exitCodeOf({ session, survivors, failure }: Stopped): number {
+  if (failure !== null) return exitCodes[failure.code];
+  const status = session?.status ?? null;
+  if (status?.state === "unknown") return exitCodes["cannot-tell"];
+  const goesOn = status?.state === "running" && status.owner.kind === "process";
+  return survivors.length > 0 || goesOn ? exitCodes["timed-out"] : 0;
 }
 
 const manyAtOnce = 3;
@@ -87,19 +107,30 @@ function askFirst(rows: readonly Row[], context: Context): void {
     if (!canAsk()) throw new AgentctlError("refused", what, { hint: "-y ends it all the same" });
     if (!confirm(`${what}. End it?`, context)) throw new AgentctlError("refused", "nothing was ended");
   }
-  if (rows.length <= manyAtOnce || !canAsk()) return;
-  if (!confirm(`End ${rows.length} sessions?`, context)) throw new AgentctlError("refused", "nothing was ended");
+  const running = rows.filter(({ session }) => session.status.state === "running");
+  if (running.length <= manyAtOnce || !canAsk()) return;
+  if (!confirm(`End ${running.length} sessions?`, context)) throw new AgentctlError("refused", "nothing was ended");
 }
 
-function stopJson({ session, ended, leftovers, survivors }: Stopped, row: Row) {
+function stopJson({ session, ended, leftovers, survivors, failure }: Stopped, row: Row) {
   return {
-    ...sessionJson({ ...row, session: session ?? row.session }),
+    ...sessionJson({ ...row, session: session ?? gone(row.session) }),
     ended: ended.map(({ process }) => process.pid),
-    leftovers: [...leftovers, ...survivors.map(stuck)].map(leftoverJson),
+    leftovers: [...leftovers, ...survivors].map(leftoverJson),
+    ...(failure === null ? {} : { failure: failure.message }),
   };
 }
 
-const stuck = (row: Leftover["row"]): Leftover => ({ row, why: `it did not end (state ${row.state})` });
+/** Nothing is recorded of it: what is left of a session is that its process has ended. */
+const gone = (before: Session): Session => ({
+  ...before,
+  status: { state: "stopped", outcome: null },
+  reason: "nothing was recorded of it",
+  since: null,
+  waiting: null,
+  background: null,
+  processes: [],
+});
 
 const leftoverJson = ({ row, why }: Leftover) => ({
   pid: row.identity.pid,
@@ -107,10 +138,10 @@ const leftoverJson = ({ row, why }: Leftover) => ({
   why,
 });
 
-function stopText({ session, ended, leftovers, survivors, said }: Stopped, row: Row): string {
-  const lines = [`${row.ref} ${headline(session, ended, row, said)}`];
-  const rest = [...survivors.map(stuck), ...leftovers];
-  for (const { row: left, why } of rest)
+function stopText(answer: Stopped, row: Row): string {
+  const { leftovers, survivors } = answer;
+  const lines = [`${row.ref} ${headline(answer, row)}`];
+  for (const { row: left, why } of [...survivors, ...leftovers])
     lines.push(
       `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${why}`,
     );
@@ -118,7 +149,8 @@ function stopText({ session, ended, leftovers, survivors, said }: Stopped, row: 
   return `${lines.join("\n")}\n`;
 }
 
-function headline(session: Stopped["session"], ended: Stopped["ended"], row: Row, said: string | null): string {
+function headline({ session, ended, said, failure }: Stopped, row: Row): string {
+  if (failure !== null) return `was not stopped: ${oneLine(failure.message)}`;
   const wasStopped = row.session.status.state === "stopped";
   const pids = ended.map(({ process, by }) => `pid ${process.pid}${by === null ? "" : ` by ${by}`}`).join(", ");
   if (wasStopped)
@@ -130,5 +162,6 @@ function headline(session: Stopped["session"], ended: Stopped["ended"], row: Row
   if (session.status.state === "running" && session.status.owner.kind === "host")
     return `stays loaded in its host, ${word}: ${said ?? "nothing was done"}; --host would end the host`;
   if (session.status.state === "running") return `is still running (${word})`;
+  if (session.status.state === "unknown") return `cannot be told: ${session.status.why}`;
   return `is stopped: ${word}${pids === "" ? "" : ` (${pids})`}`;
 }

@@ -1,5 +1,5 @@
 // agentctl wait: until sessions are done, stopped, idle or waiting.
-import { waitFor } from "../control/wait.ts";
+import { isLeaving, waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
@@ -41,14 +41,17 @@ export const wait: Command = {
     const timeoutMs = timeout === null ? null : parseDuration(timeout, "wait");
     const first = await lookAtRows(context);
     context.err(problemLines(first.problems));
-    const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen));
+    const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen, first));
     const isAny = args.has("--any");
     const told = new Set<string>();
     const { value, isEnough } = await waitFor({
       look: () => lookAtRows(context),
       isEnough: (rows) => {
-        const over = tracked.map((each) => isOver(each.in(rows, context), until));
-        return isAny ? over.some(Boolean) : over.every(Boolean);
+        const now = tracked.map((each) => each.in(rows, context));
+        const over = now.filter((row) => isOver(row, until));
+        if (isAny ? over.length === 0 : over.length < now.length) return false;
+        const leaving = until === "done" ? over.filter((row) => row !== null && isLeaving(row.session)) : [];
+        return leaving.length === 0 || (isAny && leaving.length < over.length) ? true : "for now";
       },
       sessions: (rows) => tracked.flatMap((each) => each.in(rows, context)?.session ?? []),
       timeoutMs,
@@ -59,7 +62,11 @@ export const wait: Command = {
     if (args.has("--json")) {
       const json = now.map(({ each, row }) => sessionJson(row ?? each.last));
       context.out(`${JSON.stringify(clean(now.length === 1 ? json[0] : json))}\n`);
-    } else for (const { each, row } of over) context.out(`${each.reference} ${verdict(row, until).text}\n`);
+    } else
+      for (const { each, row } of over) {
+        const text = row === null ? each.whyGone() : verdict(row, until).text;
+        context.out(`${each.reference} ${text}\n`);
+      }
     if (!isEnough) {
       const left = now
         .filter(({ row }) => !isOver(row, until))
@@ -85,28 +92,34 @@ const worst = (codes: readonly number[]): number =>
 class Tracked {
   readonly reference: string;
   last: Row;
+  /** The name, or the launch, that it is followed by; null: whoever gave an id means this one and no other. */
+  private readonly name: string | null;
 
-  constructor({ reference, row }: Chosen) {
+  constructor({ reference, row }: Chosen, { notes }: Rows) {
     this.reference = reference;
     this.last = row;
+    const isName = row.session.id !== reference && notes.some(({ name }) => name === reference);
+    // The newest launch may be another one at the next look.
+    if (reference === "@last") this.name = `launch:${notes[0]?.id}`;
+    else this.name = isName || reference.startsWith("launch:") ? reference : null;
   }
 
   /** null: nothing is recorded of it, and its process is gone. */
   in(rows: Rows, context: Context): Row | null {
-    const row = this.followsName() ? this.named(rows, context) : this.same(rows);
+    const row = this.name === null ? this.same(rows) : this.named(this.name, rows, context);
+    if (row === null && isUnread(this.last, rows)) return unreadable(this.last);
     if (row !== null) this.last = row;
     return row;
   }
 
-  private followsName(): boolean {
-    const { name, id } = this.last.launch ?? { name: null, id: null };
-    return this.reference === name || this.reference === `launch:${id}` || this.reference === "@last";
+  whyGone(): string {
+    const isNamed = this.last.session.id !== null;
+    return isNamed ? "is gone, and nothing is recorded of it" : "is gone, and has not told which session it had";
   }
 
-  private named(rows: Rows, context: Context): Row | null {
-    const reference = this.reference === "@last" ? `launch:${this.last.launch?.id}` : this.reference;
+  private named(name: string, rows: Rows, context: Context): Row | null {
     try {
-      return resolve(reference, rows, context);
+      return resolve(name, rows, context);
     } catch (error) {
       if (!(error instanceof AgentctlError)) throw error;
       return this.same(rows);
@@ -125,6 +138,15 @@ class Tracked {
   }
 }
 
+/** Not in the list is gone only where all of the list could be read. */
+const isUnread = ({ session }: Row, { complete, problems }: Rows): boolean =>
+  !complete && problems.some(({ agent }) => agent === null || agent === session.agent);
+
+const unreadable = (row: Row): Row => ({
+  ...row,
+  session: { ...row.session, status: { state: "unknown", why: "what holds it cannot be read" }, processes: [] },
+});
+
 export function isOver(row: Row | null, until: Until): boolean {
   if (row === null) return true;
   const { status, background } = row.session;
@@ -138,7 +160,7 @@ export function isOver(row: Row | null, until: Until): boolean {
 
 /** Which it was, in words and as an exit code. */
 export function verdict(row: Row | null, until: Until): { code: number; text: string } {
-  if (row === null) return { code: exitCodes["agent-failed"], text: "is gone, and nothing is recorded of it" };
+  if (row === null) return { code: exitCodes["agent-failed"], text: "is gone" };
   const { session } = row;
   const { status, continuedBy } = session;
   const word = statusWord(session);

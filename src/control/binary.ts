@@ -1,6 +1,6 @@
 // Where an agent's program is: what the environment says, else as a shell would find it.
 import { accessSync, constants, statSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { errorCode } from "../observe/failure.ts";
@@ -12,14 +12,14 @@ const overrideKey = (adapter: Adapter): string => `AGENTCTL_${adapter.agent.toUp
 /** null: not installed. The built-in agent is this program. */
 export function findBinary(adapter: Adapter, env: Environment): string | null {
   const override = env[overrideKey(adapter)];
-  if (override) return isProgram(override) ? override : null;
+  if (override) return isProgram(override) ? resolve(override) : null;
   if (adapter.command === "agentctl") return process.execPath;
   return findProgram(adapter.command, env);
 }
 
 export function findProgram(name: string, env: Environment): string | null {
   const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders.map((folder) => join(folder, name)).find(isProgram) ?? null;
+  return folders.map((folder) => resolve(folder, name)).find(isProgram) ?? null;
 }
 
 /** The words that start it. */

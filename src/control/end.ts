@@ -25,10 +25,15 @@ export interface Ended {
   by: NodeJS.Signals | null;
 }
 
+/** Still there after everything was tried. */
+export interface Survivor {
+  row: ProcessRow;
+  why: string;
+}
+
 export interface Outcome {
   ended: Ended[];
-  /** Still there after everything was tried. */
-  survivors: ProcessRow[];
+  survivors: Survivor[];
 }
 
 /** Several at once; each goes through its own steps. */
@@ -43,7 +48,7 @@ export async function endProcesses(endings: readonly Ending[]): Promise<Outcome>
       for (const course of open) {
         const row = course.look();
         if (row === null) outcome.ended.push({ process: course.process, by: course.sent });
-        else if (course.isOver()) outcome.survivors.push(row);
+        else if (course.isOver()) outcome.survivors.push({ row, why: course.refusal ?? stuck(row) });
         else still.push(course);
       }
       for (const course of still) course.advance();
@@ -55,6 +60,8 @@ export async function endProcesses(endings: readonly Ending[]): Promise<Outcome>
     changes.close();
   }
 }
+
+export const stuck = (row: ProcessRow): string => `it did not end (state ${row.state})`;
 
 /** Signals one process if it is still this one. false: it is gone. */
 export function signalProcess(process: ProcessIdentity, signal: NodeJS.Signals): boolean {
@@ -77,6 +84,8 @@ export function signalProcess(process: ProcessIdentity, signal: NodeJS.Signals):
 
 class Course {
   sent: NodeJS.Signals | null = null;
+  /** It is not ours to signal: what a tool started with sudo, say. */
+  refusal: string | null = null;
   private next = 0;
   private due = 0;
 
@@ -92,7 +101,8 @@ class Course {
     return row !== null && isLive(row) && sameProcess(row.identity, this.process) ? row : null;
   }
 
-  isOver = (): boolean => this.next >= this.ending.steps.length && performance.now() >= this.due;
+  isOver = (): boolean =>
+    this.refusal !== null || (this.next >= this.ending.steps.length && performance.now() >= this.due);
 
   dueInMs = (): number => this.due - performance.now();
 
@@ -102,6 +112,13 @@ class Course {
     if (step === undefined || performance.now() < this.due) return;
     this.next += 1;
     this.due = performance.now() + step.patienceMs;
-    if (step.signal !== null && signalProcess(this.process, step.signal)) this.sent = step.signal;
+    if (step.signal === null) return;
+    try {
+      if (signalProcess(this.process, step.signal)) this.sent = step.signal;
+    } catch (error) {
+      if (!(error instanceof AgentctlError && error.code === "refused")) throw error;
+      this.refusal = error.message;
+      this.due = 0;
+    }
   }
 }

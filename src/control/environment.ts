@@ -1,11 +1,12 @@
 // The environment of an agent that we start: the caller's, without what would make it look like a part of another session.
+import { resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapters } from "../adapters/registry.ts";
 import { type Environment, realHome } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
 
-/** With the variables that name this home, unless the caller's own lead there anyway. */
-export function agentEnvironment(env: Environment, adapter: Adapter, home: string): Record<string, string> {
+/** With the variables that name this home, unless the caller's own lead there anyway; null: wherever those lead. */
+export function agentEnvironment(env: Environment, adapter: Adapter, home: string | null): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [key, value] of Object.entries(env))
     if (
@@ -14,11 +15,13 @@ export function agentEnvironment(env: Environment, adapter: Adapter, home: strin
       !adapters.some((each) => each.invocation.scrubbed.test(key))
     )
       kept[key] = value;
-  return ownHome(adapter, kept) === home ? kept : { ...kept, ...adapter.invocation.environmentFor(home) };
+  // From the agent's own directory a relative one would lead elsewhere.
+  const isThere = adapter.home(kept)?.startsWith("/") === true && ownHome(adapter, kept) === home;
+  return home === null || isThere ? kept : { ...kept, ...adapter.invocation.environmentFor(home) };
 }
 
 /** The data folder that the agent would use with this environment, by its real path. */
 export function ownHome(adapter: Adapter, env: Readonly<Record<string, string>>): string | null {
   const home = adapter.home(env);
-  return home === null ? null : realHome(home, mountTable());
+  return home === null ? null : realHome(resolve(home), mountTable());
 }

@@ -1,7 +1,7 @@
 // Who is calling: a person, or an agent from inside of its session. An agent may do less: its permissions end at `edit`,
 // and it acts only on sessions below its own.
 
-import type { Permission } from "../adapters/invocation.ts";
+import type { Order } from "../adapters/invocation.ts";
 import { adapterNamed } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../core/process.ts";
@@ -44,7 +44,7 @@ const samePid = (a: ProcessRow, b: ProcessRow): boolean => a.identity.pid === b.
 const isHosted = ({ status }: Session): boolean => status.state === "running" && status.owner.kind === "host";
 
 /** What a tool started may have left the tree; its environment still says whose it is. */
-function isMarked({ agent, id }: Session, env: Environment): boolean {
+export function isMarked({ agent, id }: Session, env: Environment): boolean {
   const mark = adapterNamed(agent)?.invocation.childMark ?? null;
   return id !== null && mark !== null && env[mark] === id;
 }
@@ -62,11 +62,15 @@ function ancestors(table: ProcessTable, pid: number): ProcessRow[] {
 
 const lift = 'a person can lift this: {"insideAgents": "free"} in agentctl\'s config.json';
 
-export function guardPermission(permission: Permission | null, caller: Caller): void {
-  if (permission !== "bypass" || !caller.isGuarded) return;
-  throw new AgentctlError("refused", "called from inside an agent's session: at most --permission edit", {
-    hint: lift,
-  });
+/** Also by its own setting; and what is handed on to the agent could be anything. */
+export function guardPermission({ permission, extra }: Order, ownIsBypass: boolean, caller: Caller): void {
+  if (!caller.isGuarded) return;
+  const refuse = (what: string) =>
+    new AgentctlError("refused", `called from inside an agent's session: ${what}`, { hint: lift });
+  if (permission === "bypass") throw refuse("at most --permission edit");
+  if (permission === null && ownIsBypass)
+    throw refuse("the agent's own setting allows everything; say --permission edit or read");
+  if (extra.length > 0) throw refuse("no arguments of the agent's own");
 }
 
 /** Throws unless the session is below the caller's. */

@@ -1,12 +1,13 @@
 // Starts an agent under a holder and waits until it has told, or taken up, its session. The answer is the agent's own id,
 // or an error with nothing left running.
 import { randomUUID } from "node:crypto";
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Order } from "../adapters/invocation.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
+import { writeWhole } from "../lib/atomic-file.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
@@ -21,7 +22,7 @@ export interface LaunchOrder {
   adapter: Adapter;
   /** The words that start the agent's program. */
   command: readonly string[];
-  order: Omit<Order, "session"> & { session: string | null; prompt: string };
+  order: Order & { prompt: string };
   cwd: string;
   /** The data folder that it will use, by its real path. */
   home: string;
@@ -119,7 +120,10 @@ export class StartedLaunch {
         exitFile: files.exit,
         limitMs: maxTimeMs,
         tied,
-        command: [...command, ...invocation.headless({ ...order, session: this.session })],
+        command: [
+          ...command,
+          ...invocation.headless(order.kind === "continue" ? order : { ...order, session: this.session }),
+        ],
         cwd,
         env: { ...agentEnvironment(env, adapter, home), PWD: cwd },
         files: {
@@ -142,8 +146,7 @@ function promptFile(env: Environment, launch: string, prompt: string): number {
   const path = join(agentctlHome(env), "logs", `${launch}.prompt`);
   const writing = openSync(path, "wx", 0o600);
   try {
-    const bytes = Buffer.from(prompt, "utf8");
-    for (let written = 0; written < bytes.length; ) written += writeSync(writing, bytes, written);
+    writeWhole(writing, prompt);
     return openSync(path, "r");
   } finally {
     closeSync(writing);

@@ -1,7 +1,7 @@
 // Launch notes: what a person said at a launch and no agent knows (name, group, labels, prompt). They decorate rows; they
 // never create one and no status looks at them. Deleting them loses labels, nothing else.
-import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { unlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { fieldsOf, isUuid, textIn } from "../adapters/fields.ts";
 import { type Permission, permissions } from "../adapters/invocation.ts";
 import type { Problem } from "../core/problem.ts";
@@ -36,7 +36,8 @@ export interface ReadNote extends LaunchNote {
 const schema = 1;
 const noteLimit = 8 * 1024 * 1024;
 
-export const agentctlHome = (env: Environment): string => env["AGENTCTL_HOME"] || join(env["HOME"] ?? "/", ".agentctl");
+export const agentctlHome = (env: Environment): string =>
+  resolve(env["AGENTCTL_HOME"] || join(env["HOME"] ?? "/", ".agentctl"));
 
 /** Everything that is kept of one launch. */
 export function launchFiles(env: Environment, id: string) {
@@ -52,7 +53,13 @@ export function writeNote(env: Environment, note: LaunchNote): void {
 
 /** Nothing stays of a launch that never became a session. */
 export function forgetLaunch(env: Environment, id: string): void {
-  for (const path of Object.values(launchFiles(env, id))) rmSync(path, { force: true });
+  for (const path of Object.values(launchFiles(env, id)))
+    try {
+      unlinkSync(path);
+    } catch (error) {
+      // Where there is no folder there is no file; whoever calls has a more telling error at hand.
+      if (errorCode(error) === "") throw error;
+    }
 }
 
 /** Newest first. A broken or foreign file is said and passed over. */

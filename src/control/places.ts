@@ -4,20 +4,26 @@ import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, statSy
 import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
-import { isLive, type ProcessTable } from "../core/process.ts";
+import { isLive } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { tryLock } from "../sys/file-lock.ts";
+import type { Caller } from "./guard.ts";
 import { holderMark } from "./holder.ts";
+import type { Surroundings } from "./surroundings.ts";
 
 const lockPatienceMs = 30_000;
 
 /** Runs `act` while no other launch, send or resume of this user is between its look and its start. */
-export async function oneAtATime<T>(env: Environment, act: () => Promise<T>): Promise<T> {
-  const fd = await takeLock(lockFile(env));
+export async function oneAtATime<T>(
+  env: Environment,
+  act: () => Promise<T>,
+  interrupted: Promise<never> = Promise.withResolvers<never>().promise,
+): Promise<T> {
+  const fd = await takeLock(lockFile(env), interrupted);
   try {
     return await act();
   } finally {
@@ -25,7 +31,7 @@ export async function oneAtATime<T>(env: Environment, act: () => Promise<T>): Pr
   }
 }
 
-async function takeLock(path: string): Promise<number> {
+async function takeLock(path: string, interrupted: Promise<never>): Promise<number> {
   const deadline = deadlineIn(lockPatienceMs);
   for (;;) {
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
@@ -40,7 +46,7 @@ async function takeLock(path: string): Promise<number> {
           hint: `it holds ${path}`,
         },
       );
-    await pause(5);
+    await Promise.race([pause(5), interrupted]);
   }
 }
 
@@ -83,6 +89,8 @@ function isOurs(folder: string, uid: number): boolean {
 export interface Occupant {
   /** Why nobody else should begin there; null: it is only worth a word. */
   refuses: boolean;
+  /** Just beginning, or without a session: in a moment it may be something else, or gone. */
+  isPassing: boolean;
   text: string;
 }
 
@@ -90,22 +98,30 @@ export interface Occupant {
 export function occupantsOf(
   directory: string,
   sessions: readonly Session[],
-  table: ProcessTable,
-  callerPids: ReadonlySet<number>,
+  around: Surroundings,
+  caller: Caller,
 ): Occupant[] {
   const place = placeOf(directory);
   const here = sessions.filter(
-    ({ cwd, status, processes }) =>
-      status.state !== "stopped" &&
-      placeOf(cwd) === place &&
-      !processes.some(({ identity }) => callerPids.has(identity.pid)),
+    (session) =>
+      session.status.state !== "stopped" &&
+      placeOf(session.cwd) === place &&
+      !caller.within.includes(session) &&
+      !session.processes.some(({ identity }) => caller.pids.has(identity.pid)),
   );
-  const starting = startingHolders(table).filter((row) => placeOf(row.cwd) === place);
+  const starting = startingHolders(around).filter((row) => placeOf(row.cwd) === place);
   return [
-    ...here.map((session) => ({ refuses: isBusy(session), text: describe(session) })),
-    ...starting.map(({ pid }) => ({ refuses: true, text: `a session that is just being launched (pid ${pid})` })),
+    ...here.map((session) => ({ refuses: isBusy(session), isPassing: isNameless(session), text: describe(session) })),
+    ...starting.map(({ pid }) => ({
+      refuses: true,
+      isPassing: true,
+      text: `a session that is just being launched (pid ${pid})`,
+    })),
   ];
 }
+
+const isNameless = ({ id, status }: Session): boolean =>
+  id === null && status.state === "running" && status.activity === "unclear";
 
 /** Idle ones, and those that a host keeps loaded without working on them, are only worth a word. */
 const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";
@@ -119,13 +135,12 @@ function describe({ agent, id, status, since, processes }: Session): string {
   return `${agent} ${id ?? "without a session yet"} is ${word} there${when}${where}`;
 }
 
-/** A holder whose agent has not begun yet: its launcher may be dead, and the agent will be there in a moment. */
-function startingHolders(table: ProcessTable): { pid: number; cwd: string | null }[] {
-  const begun = new Set(
-    table.rows
-      .filter((row) => isLive(row) && row.detail?.env?.["AGENTCTL_TAG_SID"] !== undefined)
-      .map((row) => row.session),
-  );
+/**
+ * Holders whose agent is not a session yet, or not any more: the launcher may be dead, or a wrapper may take its time, and
+ * the agent will be there in a moment.
+ */
+function startingHolders({ list, table }: Surroundings): { pid: number; cwd: string | null }[] {
+  const begun = new Set(list.sessions.flatMap(({ processes }) => processes.map((row) => row.session)));
   return table.rows.flatMap((row) => {
     const { argv, cwd } = row.detail ?? { argv: null, cwd: null };
     const isHolder = argv?.[3] === holderMark && row.session === row.identity.pid && isLive(row);

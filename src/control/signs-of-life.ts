@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
-import { deadlineIn, pause } from "../lib/deadline.ts";
+import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { isGone } from "../observe/failure.ts";
 import { findFiles } from "../observe/files.ts";
 import { readProcesses } from "../observe/processes.ts";
@@ -17,11 +17,13 @@ export type Sign =
   | { kind: "silent"; lastWords: string };
 
 const lookEveryMs = 15;
+const visiblePatienceMs = 2_000;
 
 export class SignsOfLife {
   private readonly adapter: Adapter;
   private readonly files: ReturnType<typeof launchFiles>;
   private readonly markBefore: string | null;
+  private readonly deadline: Deadline;
 
   constructor(
     private readonly wanted: LaunchOrder,
@@ -32,17 +34,17 @@ export class SignsOfLife {
   ) {
     this.adapter = wanted.adapter;
     this.files = launchFiles(wanted.env, launch);
+    this.deadline = deadlineIn(wanted.startTimeoutMs);
     this.markBefore = wanted.before?.record == null ? null : markOf(wanted.before.record.source);
   }
 
-  /** Until its process is in the table as what it is, or is gone again. */
+  /** Until its process is in the table as what it is, or is gone again. A wrapper that takes its time is not waited for. */
   async untilVisible(): Promise<void> {
-    const deadline = deadlineIn(this.wanted.startTimeoutMs);
+    const deadline = deadlineIn(Math.min(this.deadline.remainingMs(), visiblePatienceMs));
     while (!deadline.isOver() && this.agents().length === 0 && this.holderLives()) await pause(2);
   }
 
   async untilBegun(ended: Promise<number>): Promise<Sign> {
-    const deadline = deadlineIn(this.wanted.startTimeoutMs);
     let status: number | null | undefined;
     void ended.then((code) => {
       status = code;
@@ -54,7 +56,7 @@ export class SignsOfLife {
         this.announced() ?? this.lockedOrClaimed() ?? (over === undefined ? this.recorded() : this.left());
       if (session !== null) return { kind: "begun", session, isOver: over !== undefined };
       if (over !== undefined) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
-      if (deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
+      if (this.deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
       await pause(lookEveryMs);
     }
   }
@@ -98,7 +100,7 @@ export class SignsOfLife {
   }
 
   private agents(): ProcessRow[] {
-    const { agent, environment, processNames, lockedFiles, role } = this.adapter;
+    const { environment, processNames, lockedFiles, role } = this.adapter;
     const table = readProcesses({
       names: new Set(processNames),
       pids: new Set(),
@@ -111,8 +113,7 @@ export class SignsOfLife {
         row.session === this.holder &&
         isLive(row) &&
         row.detail?.env?.["AGENTCTL_TAG_SID"] === String(this.holder) &&
-        role(row.name, row.detail) === "agent" &&
-        agent === this.adapter.agent,
+        role(row.name, row.detail) === "agent",
     );
   }
 

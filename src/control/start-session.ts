@@ -5,14 +5,17 @@ import type { Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { callerOf, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
-import { readNotes } from "./notes.ts";
+import { type LaunchNote, readNotes } from "./notes.ts";
 import { type Occupant, occupantsOf, oneAtATime } from "./places.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
+import { isLeaving } from "./wait.ts";
 
 export interface StartRequest extends Omit<LaunchOrder, "note"> {
   note: Omit<LaunchOrder["note"], "launchedBy">;
   /** Begin although somebody is busy in the same place. */
   share: boolean;
+  /** Without a permission it may do everything. */
+  ownIsBypass: boolean;
   /** How a person called the session to go on with. */
   ref: string | null;
   /** For what is worth a word. */
@@ -22,51 +25,77 @@ export interface StartRequest extends Omit<LaunchOrder, "note"> {
 export async function startSession(request: StartRequest): Promise<Launched> {
   const { interrupted, release } = interruption();
   try {
-    const started = await oneAtATime(request.env, () => startAlone(request));
+    const started = await startWhenSettled(request, interrupted);
     return await started.begun(interrupted);
   } finally {
     release();
   }
 }
 
+/** Longer than Codex 0.166 needs to leave without a network: 5 s after its session is over. */
+const settleMs = 6_000;
+
+/**
+ * Whoever is just beginning in the place, or just leaving it, is given a moment to show what it is. Not under the lock:
+ * others need not wait for that.
+ */
+async function startWhenSettled(request: StartRequest, interrupted: Promise<never>): Promise<StartedLaunch> {
+  const deadline = deadlineIn(settleMs);
+  for (;;) {
+    try {
+      const look = deadline.isOver() ? "final" : "may change";
+      return await oneAtATime(request.env, () => startAlone(request, look, interrupted), interrupted);
+    } catch (error) {
+      if (!(error instanceof Unsettled)) throw error;
+    }
+    await Promise.race([pause(50), interrupted]);
+  }
+}
+
+class Unsettled extends Error {}
+
 /** Until its process is visible; only then may the next one look. */
-async function startAlone(request: StartRequest): Promise<StartedLaunch> {
+async function startAlone(
+  request: StartRequest,
+  look: "final" | "may change",
+  interrupted: Promise<never>,
+): Promise<StartedLaunch> {
   const { env, order, note, before } = request;
-  const around = await settledPlace(request);
+  const around = await lookAround(env);
   const caller = callerOf(around, env);
   const { notes } = readNotes(env);
-  guardPermission(order.permission, caller);
+  guardPermission(order, request.ownIsBypass, caller);
   if (before !== null) {
     const now = around.list.sessions.find((session) => isSame(session, before)) ?? before;
     guardTarget(now, request.ref ?? before.id ?? "", caller, around, notes);
+    if (look === "may change" && isLeaving(now)) throw new Unsettled();
     checkContinuable(now, request.ref ?? before.id ?? "");
   }
   if (note.name !== null) checkName(note.name, around, notes);
-  checkPlace(request, occupantsOf(request.cwd, others(around, before), around.table, caller.pids));
+  const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller);
+  if (look === "may change" && !request.share && occupants.some(({ isPassing }) => isPassing)) throw new Unsettled();
+  checkPlace(request, occupants);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
   const started = new StartedLaunch({ ...request, note: { ...note, launchedBy } });
-  await started.visible();
+  // An interruption is told by `begun`: it ends what was started.
+  await Promise.race([started.visible(), interrupted.catch(() => {})]);
   return started;
 }
 
-const others = ({ list }: Surroundings, before: Session | null): Session[] =>
-  list.sessions.filter((session) => before === null || !isSame(session, before));
+/** Without those that are on their way out: launched by us, and the session that they told us is over. */
+function others({ list }: Surroundings, before: Session | null, notes: readonly LaunchNote[]): Session[] {
+  const isOver = (session: Session): boolean => {
+    const tags = session.processes.map(({ detail }) => detail?.env?.["AGENTCTL_TAG"]);
+    const note = session.id === null ? notes.find(({ id }) => tags.includes(id)) : undefined;
+    return (
+      note !== undefined && list.sessions.some(({ id, status }) => id === note.session && status.state === "stopped")
+    );
+  };
+  return list.sessions.filter((session) => (before === null || !isSame(session, before)) && !isOver(session));
+}
 
 const isSame = (a: Session, b: Session): boolean => a.agent === b.agent && a.home === b.home && a.id === b.id;
-
-const settleMs = 2_000;
-
-/** A launch that is just beginning there, or just over, is given a moment to show what it is. */
-async function settledPlace({ env, cwd }: StartRequest): Promise<Surroundings> {
-  const deadline = deadlineIn(settleMs);
-  for (;;) {
-    const around = await lookAround(env);
-    const unsettled = occupantsOf(cwd, [], around.table, new Set()).length > 0;
-    if (!unsettled || deadline.isOver()) return around;
-    await pause(20);
-  }
-}
 
 function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occupant[]): void {
   const busy = occupants.filter(({ refuses }) => refuses);

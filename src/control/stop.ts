@@ -1,18 +1,17 @@
 // Ends sessions: the agent's own way or the gentlest signal first, then what it left running, by the rules of core/family.
 // What is said afterwards is looked up anew.
 import type { Adapter } from "../adapters/adapter.ts";
-import { adapterNamed } from "../adapters/registry.ts";
-import { type Family, familyOf, type Leftover } from "../core/family.ts";
+import { adapterNamed, adapters } from "../adapters/registry.ts";
+import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
+import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
-import { deadlineIn, within } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
-import { converse } from "../observe/hosts.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
-import { type Ended, type Ending, endProcesses, type Step } from "./end.ts";
+import { type Ended, type Ending, endProcesses, type Outcome, type Step, type Survivor, stuck } from "./end.ts";
 import { agentEnvironment } from "./environment.ts";
+import { interruptHosted } from "./hosted.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
 
 export interface StopOptions {
@@ -37,9 +36,11 @@ export interface Stopped {
   ended: Ended[];
   leftovers: Leftover[];
   /** What could not be ended. */
-  survivors: ProcessRow[];
+  survivors: Survivor[];
   /** What its host or its supervisor said to it. */
   said: string | null;
+  /** Why its host or its supervisor could not be asked. */
+  failure: AgentctlError | null;
 }
 
 const killPatienceMs = 5_000;
@@ -54,28 +55,39 @@ export async function stopSessions(
   env: Environment,
 ): Promise<Stopped[]> {
   const courses = targets.map((target) => new StopCourse(target, around, callerPids, options));
-  const said = await Promise.all(courses.map((course) => course.askItself(env)));
-  const owners = await endProcesses(courses.flatMap((course) => course.ownerEndings()));
+  await Promise.all(courses.map((course) => course.askItself(env)));
+  const owners = await endProcesses(onceEach(courses.flatMap((course) => course.ownerEndings())));
   for (const course of courses) course.take(owners);
 
   let now = await lookAround(env);
   for (let round = 1; round <= mostRounds; round += 1) {
     const endings = courses.flatMap((course) => course.memberEndings(now));
     if (endings.length === 0) break;
-    const members = await endProcesses(endings);
+    const members = await endProcesses(onceEach(endings));
     for (const course of courses) course.take(members);
     now = await lookAround(env);
   }
-  return courses.map((course, index) => course.answer(now, said[index] ?? null));
+  return courses.map((course) => course.answer(now));
 }
+
+/** Sessions may share a process: their host, or what both have marked. A second SIGINT means something else than one. */
+const onceEach = (endings: readonly Ending[]): Ending[] => [
+  ...new Map(endings.map((ending) => [ending.process.pid, ending])).values(),
+];
+
+const childMarks = new Map(
+  adapters.flatMap(({ agent, invocation: { childMark } }) => (childMark === null ? [] : [[agent, childMark] as const])),
+);
 
 class StopCourse {
   private readonly adapter: Adapter;
   private readonly family: Family;
   private readonly ended: Ended[] = [];
-  private readonly survivors: ProcessRow[] = [];
+  private readonly survivors: Survivor[] = [];
   /** Everything that was ever to be ended for this session. */
-  private readonly wanted: ProcessIdentity[] = [];
+  private readonly wanted: ProcessRow[] = [];
+  private said: string | null = null;
+  private failure: AgentctlError | null = null;
 
   constructor(
     private readonly target: StopTarget,
@@ -89,11 +101,21 @@ class StopCourse {
     this.family = this.familyIn(around);
   }
 
-  /** A hosted session through its host, a background job through its supervisor. */
-  async askItself(env: Environment): Promise<string | null> {
+  /** A hosted session through its host, a background job through its supervisor. One that fails costs no other its end. */
+  async askItself(env: Environment): Promise<void> {
+    try {
+      this.said = await this.answerToAsking(env);
+    } catch (error) {
+      if (!(error instanceof AgentctlError)) throw error;
+      this.failure = error;
+    }
+  }
+
+  private async answerToAsking(env: Environment): Promise<string | null> {
     const { session } = this.target;
-    if (session.status.state !== "running" || this.options.now) return null;
+    if (session.status.state !== "running") return null;
     if (this.isHosted()) return this.options.host ? null : await interruptHosted(session, this.adapter);
+    if (this.options.now) return null;
     const words = session.job === null ? null : this.adapter.invocation.ownStop(session.job);
     if (words === null) return null;
     const { status, text } = await runCommand([...commandOf(this.adapter, env), ...words], {
@@ -108,61 +130,95 @@ class StopCourse {
 
   ownerEndings(): Ending[] {
     const { session } = this.target;
-    if (session.status.state !== "running" || (this.isHosted() && !this.options.host)) return [];
+    if (session.status.state !== "running" || this.failure !== null || (this.isHosted() && !this.options.host))
+      return [];
     const isAsked = session.job !== null && !this.options.now;
     const steps = isAsked ? [{ signal: null, patienceMs: this.options.graceMs }] : this.ladder();
     return this.endingsOf(session.processes, steps);
   }
 
   memberEndings(now: Surroundings): Ending[] {
-    if (
-      this.survivors.some((row) =>
-        this.target.session.processes.some((owner) => sameProcess(owner.identity, row.identity)),
-      )
-    )
-      return [];
-    const family = this.familyIn(now);
-    const before = [
-      ...this.family.members,
-      ...(this.options.leftovers ? this.family.leftovers.map(({ row }) => row) : []),
-    ];
-    const stillThere = now.table.rows.filter((row) => before.some((old) => sameProcess(old.identity, row.identity)));
-    const found = [
-      ...stillThere,
-      ...family.members,
-      ...(this.options.leftovers ? family.leftovers.map(({ row }) => row) : []),
-    ];
-    const tried = (row: ProcessRow) => this.survivors.some((other) => sameProcess(other.identity, row.identity));
+    const { processes } = this.target.session;
+    const ownerStays = this.survivors.some(({ row }) => isAmong(row, processes));
+    if (ownerStays || this.failure !== null) return [];
+    const before = this.unwanted(this.family);
+    // Since the first look a shell may have become somebody's agent.
+    const stillThere = now.table.rows.filter((row) => isAmong(row, before) && this.takenBy(row, now) === null);
+    const found = [...stillThere, ...this.unwanted(this.familyIn(now))];
     const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(
-      (row) => row.state !== "Z" && row.state !== "X" && !tried(row) && !this.callerPids.has(row.identity.pid),
+      (row) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid),
     );
     const gentle: Step[] = this.options.now ? [] : [{ signal: "SIGTERM", patienceMs: memberPatienceMs }];
     return this.endingsOf(fresh, [...gentle, { signal: "SIGKILL", patienceMs: killPatienceMs }]);
   }
 
-  take({ ended, survivors }: { ended: readonly Ended[]; survivors: readonly ProcessRow[] }): void {
-    const mine = (process: ProcessIdentity) => this.wanted.some((wanted) => sameProcess(wanted, process));
-    for (const each of ended) if (mine(each.process)) this.ended.push(each);
-    for (const row of survivors) if (mine(row.identity)) this.survivors.push(row);
+  /** What is to be ended of a family. */
+  private unwanted({ members, leftovers }: Family): ProcessRow[] {
+    return this.options.leftovers ? [...members, ...leftovers.map(({ row }) => row)] : members;
   }
 
-  answer(now: Surroundings, said: string | null): Stopped {
-    const { leftovers } = this.familyIn(now);
-    return { session: this.sessionIn(now), ended: this.ended, leftovers, survivors: this.survivors, said };
+  /** Another session that has this process by now. */
+  private takenBy(row: ProcessRow, { list }: Surroundings): string | null {
+    const { agent, home, id } = this.target.session;
+    const other = list.sessions.find(
+      (each) =>
+        each.status.state === "running" &&
+        !(id !== null && each.id === id && each.agent === agent && each.home === home) &&
+        isAmong(row, each.processes),
+    );
+    return other === undefined || this.options.leftovers ? null : ownedBy(other);
+  }
+
+  private wasTried = (row: ProcessRow): boolean =>
+    isAmong(
+      row,
+      this.survivors.map((each) => each.row),
+    );
+
+  take({ ended, survivors }: Outcome): void {
+    const mine = (process: ProcessIdentity) => this.wanted.find((row) => sameProcess(row.identity, process));
+    for (const each of ended) if (mine(each.process) !== undefined) this.ended.push(each);
+    for (const { row, why } of survivors) {
+      const known = mine(row.identity);
+      if (known !== undefined) this.survivors.push({ row: { ...row, detail: known.detail }, why });
+    }
+  }
+
+  answer(now: Surroundings): Stopped {
+    const { members, leftovers } = this.familyIn(now);
+    const isNew = (row: ProcessRow) => !this.wasTried(row);
+    // What was known by its place in the tree alone is not found again once the tree is gone.
+    const seen = [
+      ...this.family.leftovers,
+      ...this.family.members.map((row) => ({ row, why: this.takenBy(row, now) })),
+    ];
+    const before = seen.flatMap(({ row, why }) =>
+      why !== null && isAmong(row, now.table.rows.filter(isLive)) && !leftovers.some((left) => isAmong(row, [left.row]))
+        ? [{ row, why }]
+        : [],
+    );
+    return {
+      session: this.sessionIn(now),
+      ended: this.ended,
+      leftovers: [...leftovers, ...before].filter(({ row }) => isNew(row)),
+      survivors: [...this.survivors, ...members.filter(isNew).map((row) => ({ row, why: stuck(row) }))],
+      said: this.said,
+      failure: this.failure,
+    };
   }
 
   private endingsOf(rows: readonly ProcessRow[], steps: readonly Step[]): Ending[] {
-    this.wanted.push(...rows.map((row) => row.identity));
+    this.wanted.push(...rows);
     return rows.map((row) => ({ process: row.identity, steps }));
   }
 
-  /** The last gentle signal gets what is left of the grace. */
+  /** The last gentle signal gets what is left of the grace; where that is short, each gets its share. */
   private ladder(): Step[] {
     const kill: Step = { signal: "SIGKILL", patienceMs: killPatienceMs };
     if (this.options.now) return [kill];
     let left = this.options.graceMs;
     const gentle = this.adapter.invocation.stopSignals.map(({ signal, patienceMs }, index, all) => {
-      const patience = index === all.length - 1 ? left : Math.min(patienceMs, left);
+      const patience = index === all.length - 1 ? left : Math.min(patienceMs, left / (all.length - index));
       left -= patience;
       return { signal, patienceMs: patience };
     });
@@ -178,44 +234,20 @@ class StopCourse {
     const { agent, home, id, processes } = this.target.session;
     const same = list.sessions.filter((session) => session.agent === agent && session.home === home);
     if (id !== null) return same.find((session) => session.id === id) ?? null;
-    return (
-      same.find((session) =>
-        session.processes.some((row) => processes.some((old) => sameProcess(old.identity, row.identity))),
-      ) ?? null
-    );
+    return same.find((session) => session.processes.some((row) => isAmong(row, processes))) ?? null;
   }
 
   private familyIn(around: Surroundings): Family {
     const { session, launches } = this.target;
     const now = this.sessionIn(around) ?? { ...session, processes: [] };
-    const marks = { childMark: this.adapter.invocation.childMark, launches: [...launches, ...this.tags()] };
+    const marks = { childMarks, launches: [...launches, ...this.tags()] };
     return familyOf(now, around.list.sessions, around.table, marks, this.callerPids);
   }
 
   /** Its live processes carried them when we began. */
   private tags = (): string[] =>
-    this.isHosted() ? [] : this.target.session.processes.flatMap((row) => row.detail?.env?.["AGENTCTL_TAG"] ?? []);
+    this.isHosted() ? [] : this.target.session.processes.flatMap((row) => launchOf(row) ?? []);
 }
 
-const hostPatienceMs = 10_000;
-
-/** Ends the turn of a hosted session; the session stays loaded. */
-export async function interruptHosted(session: Session, adapter: Adapter): Promise<string> {
-  const { status } = session;
-  if (adapter.host === null || session.id === null || status.state !== "running" || status.owner.kind !== "host")
-    throw new Error(`${session.id} has no host to ask`);
-  if (!status.owner.address.startsWith("/"))
-    throw new AgentctlError(
-      "refused",
-      `its host (${status.owner.address}) can only be spoken to by the program that started it`,
-    );
-  const { answer, hangUp } = converse(status.owner.address, adapter.host.transport, adapter.host.interrupt(session.id));
-  try {
-    const said = await within(deadlineIn(hostPatienceMs), answer);
-    if (said === null) throw new AgentctlError("timed-out", `its host ${status.owner.address} does not answer`);
-    if (!said.ok) throw new AgentctlError("failed", `its host refused: ${said.problem.message}`);
-    return said.value;
-  } finally {
-    hangUp();
-  }
-}
+const isAmong = (row: ProcessRow, rows: readonly ProcessRow[]): boolean =>
+  rows.some((other) => sameProcess(other.identity, row.identity));

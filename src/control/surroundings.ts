@@ -2,7 +2,7 @@
 import { adapters } from "../adapters/registry.ts";
 import { deriveSessions } from "../core/derive.ts";
 import { AgentctlError } from "../core/problem.ts";
-import type { ProcessRow, ProcessTable } from "../core/process.ts";
+import type { ProcessTable } from "../core/process.ts";
 import type { SessionList } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { observe } from "../observe/observe.ts";
@@ -24,30 +24,17 @@ const marks = new Set([
 
 /** Acting needs the process table: where it cannot be read, nothing is done. */
 export async function lookAround(env: Environment): Promise<Surroundings> {
-  let whole: ProcessTable | null = null;
+  // The sessions are derived from what every other command sees: a child between fork and exec, say, is no agent.
   const evidence = await observe({
     adapters,
     env,
-    processes: (wish) => {
-      const table = readProcesses(withMarks(wish));
-      if (!table.ok) return table;
-      whole = table.value;
-      // The sessions are derived from what every other command sees, and nothing more.
-      return { ok: true, value: { ...table.value, rows: table.value.rows.map((row) => asWished(row, wish)) } };
-    },
+    processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });
-  return { list: deriveSessions(evidence, adapters), table: whole ?? unreadable() };
+  const table = readProcesses(ours);
+  return { list: deriveSessions(evidence, adapters), table: table.ok ? table.value : unreadable() };
 }
 
-const withMarks = (wish: ProcessWish): ProcessWish => ({
-  ...wish,
-  environment: new Set([...wish.environment, ...marks]),
-  also: "ours",
-});
-
-function asWished(row: ProcessRow, wish: ProcessWish): ProcessRow {
-  return wish.names.has(row.name) || wish.pids.has(row.identity.pid) ? row : { ...row, detail: null };
-}
+const ours: ProcessWish = { names: new Set(), pids: new Set(), environment: marks, lockedFiles: [], also: "ours" };
 
 function unreadable(): never {
   throw new AgentctlError("cannot-tell", "the process table cannot be read: nothing was done", {

@@ -3,10 +3,10 @@
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import type { Session } from "./session.ts";
 
-/** How the processes of a session are marked in their environments. */
+/** How the processes of sessions are marked in their environments. */
 export interface Marks {
-  /** The agent's own variable in what its tools start, by name; null: it sets none. */
-  childMark: string | null;
+  /** By agent: its own variable in what its tools start. */
+  childMarks: ReadonlyMap<string, string>;
   /** Launches of this session (values of AGENTCTL_TAG), beside those that its live processes carry. */
   launches: readonly string[];
 }
@@ -30,70 +30,106 @@ export function familyOf(
   callerPids: ReadonlySet<number>,
 ): Family {
   const hosted = session.status.state === "running" && session.status.owner.kind === "host";
-  const owners = hosted ? [] : session.processes;
-  const isOwner = (row: ProcessRow): boolean => owners.some((owner) => sameProcess(owner.identity, row.identity));
-  const others = ownersOfOthers(session, all);
+  const isOwn = (row: ProcessRow): boolean => session.processes.some((own) => sameProcess(own.identity, row.identity));
+  // A host has many sessions: what is below it is ours only where it carries our mark.
+  const owners = hosted ? [] : table.rows.filter(isOwn);
+  const others = all.filter((other) => other.status.state === "running" && !isSameSession(other, session));
+  const whose = ownersOf(others);
+  const launches = new Set([...marks.launches, ...owners.flatMap((row) => launchOf(row) ?? [])]);
+  const marked = table.rows.filter((row) => isLive(row) && carriesMark(row, session, launches, marks));
   const children = childrenOf(table);
-  const foreign = new Map<number, string>();
-  for (const { row, whose } of others)
-    for (const below of withDescendants(row, children)) foreign.set(below.identity.pid, whose);
+  const related = new Set([...owners, ...marked].flatMap((row) => withDescendants(row, children)));
+  const byPid = new Map(table.rows.map((row) => [row.identity.pid, row]));
 
-  const launches = launchesOf(owners, marks);
-  const marked = table.rows.filter((row) => isLive(row) && carriesMark(row, session, launches, marks.childMark));
-  const related = new Set<ProcessRow>();
-  for (const row of [...owners, ...marked]) for (const below of withDescendants(row, children)) related.add(below);
-  const inTree = new Set(owners.flatMap((owner) => withDescendants(owner, children)));
-
-  const family: Family = { members: [], leftovers: [] };
-  for (const row of related) {
-    if (!isLive(row) || isOwner(row) || callerPids.has(row.identity.pid)) continue;
+  /** The first answer on the way up, from the process itself to the nearest of our owners. */
+  const nearest = (row: ProcessRow, ask: (at: ProcessRow) => string | null): string | null => {
+    for (const at of withAncestors(row, byPid)) {
+      if (isOwn(at)) return null;
+      const why = ask(at);
+      if (why !== null) return at === row ? why : `below a process that stays: ${why}`;
+    }
+    return null;
+  };
+  const isBelowOwn = (row: ProcessRow): boolean => withAncestors(row, byPid).some(isOwn);
+  const left = new Map<ProcessRow, string>();
+  const spared = new Map<ProcessRow, string>();
+  const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
+  for (const row of candidates) {
     const why =
-      foreign.get(row.identity.pid) ??
-      otherLaunch(row, launches) ??
-      multiplexer(row) ??
-      (inTree.has(row) ? null : (daemon(row) ?? ownTerminal(row)));
-    if (why === null) family.members.push(row);
-    else family.leftovers.push({ row, why });
+      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at)) ??
+      otherLaunch(row, session, owners, launches, marks) ??
+      (isBelowOwn(row) ? null : (otherMark(row, others, owners, marks) ?? daemon(row) ?? ownTerminal(row)));
+    if (why !== null) left.set(row, why);
   }
-  // What lives inside of a multiplexer or a daemon is as little ours as that is.
-  const spared = new Map(
-    family.leftovers.flatMap((left) => withDescendants(left.row, children).map((row) => [row, left.why] as const)),
-  );
-  const reachable = family.members.filter((row) => !spared.has(row));
-  for (const row of family.members) {
-    const why = spared.get(row);
-    if (why !== undefined) family.leftovers.push({ row, why: `below a process that stays: ${why}` });
+  // Whoever holds its other end, or leads its session, takes a terminal and all who work on it along.
+  for (const [row] of [...left])
+    for (const at of terminalHolders(row, withAncestors(row, byPid), isOwn))
+      if (candidates.includes(at) && !left.has(at))
+        left.set(at, `the terminal of pid ${row.identity.pid} depends on it`);
+  // What lives inside of a daemon is as little ours as that is.
+  for (const row of candidates) {
+    const why = left.has(row) ? null : nearest(row, (at) => (at === row ? null : (left.get(at) ?? null)));
+    if (why !== null) spared.set(row, why);
   }
-  return { members: reachable, leftovers: family.leftovers };
+  return {
+    members: candidates.filter((row) => !left.has(row) && !spared.has(row)),
+    leftovers: [...left, ...spared].map(([row, why]) => ({ row, why })),
+  };
 }
 
-function ownersOfOthers(session: Session, all: readonly Session[]): { row: ProcessRow; whose: string }[] {
-  return all.flatMap((other) => {
-    if (other === session || (other.id !== null && other.id === session.id && other.agent === session.agent)) return [];
-    if (other.status.state !== "running") return [];
-    const whose = other.id === null ? `it is a live ${other.agent}` : `it has the session ${other.id}`;
-    return other.processes.map((row) => ({ row, whose }));
-  });
+const isSameSession = (a: Session, b: Session): boolean =>
+  a === b || (a.id !== null && a.id === b.id && a.agent === b.agent && a.home === b.home);
+
+const ownersOf = (others: readonly Session[]): Map<number, string> =>
+  new Map(others.flatMap((other) => other.processes.map((row) => [row.identity.pid, ownedBy(other)] as const)));
+
+export const ownedBy = ({ id, agent }: Session): string =>
+  id === null ? `it is a live ${agent}` : `it has the session ${id}`;
+
+/** The launch that this process was started for. Elsewhere than in the holder's kernel session the tag is an inheritance. */
+export function launchOf({ session, detail }: ProcessRow): string | null {
+  const env = detail?.env ?? {};
+  return env["AGENTCTL_TAG_SID"] === String(session) ? (env["AGENTCTL_TAG"] ?? null) : null;
 }
 
-const launchesOf = (owners: readonly ProcessRow[], marks: Marks): Set<string> =>
-  new Set([...marks.launches, ...owners.flatMap((row) => row.detail?.env?.["AGENTCTL_TAG"] ?? [])]);
-
-function carriesMark(
-  row: ProcessRow,
-  { agent, id }: Session,
-  launches: ReadonlySet<string>,
-  childMark: string | null,
-): boolean {
+function carriesMark(row: ProcessRow, session: Session, launches: ReadonlySet<string>, marks: Marks): boolean {
   const env = row.detail?.env ?? {};
-  if (launches.has(env["AGENTCTL_TAG"] ?? "")) return true;
-  if (id === null) return false;
-  return env["AGENTCTL_TAG_SESSION"] === `${agent}:${id}` || (childMark !== null && env[childMark] === id);
+  return (
+    launches.has(env["AGENTCTL_TAG"] ?? "") ||
+    (session.id !== null && env["AGENTCTL_TAG_SESSION"] === `${session.agent}:${session.id}`) ||
+    isToolOf(row, session, marks)
+  );
 }
 
-function otherLaunch(row: ProcessRow, launches: ReadonlySet<string>): string | null {
+function isToolOf({ detail }: ProcessRow, { agent, id }: Session, { childMarks }: Marks): boolean {
+  const mark = childMarks.get(agent);
+  return id !== null && mark !== undefined && detail?.env?.[mark] === id;
+}
+
+/** A launch from inside the session scrubs its mark; a tag beside the mark is that of a session around ours. */
+function otherLaunch(
+  row: ProcessRow,
+  session: Session,
+  owners: readonly ProcessRow[],
+  launches: ReadonlySet<string>,
+  marks: Marks,
+): string | null {
   const tag = row.detail?.env?.["AGENTCTL_TAG"];
-  return tag === undefined || launches.has(tag) ? null : `it belongs to the launch ${tag}`;
+  if (tag === undefined || launches.has(tag) || isToolOf(row, session, marks)) return null;
+  return owners.some(({ detail }) => detail?.env?.["AGENTCTL_TAG"] === tag) ? null : `it belongs to the launch ${tag}`;
+}
+
+/** Another live session's tool started it, unless that session is one that ours runs in. */
+function otherMark(
+  row: ProcessRow,
+  others: readonly Session[],
+  owners: readonly ProcessRow[],
+  marks: Marks,
+): string | null {
+  const other = others.find(
+    (each) => isToolOf(row, each, marks) && !owners.some((owner) => isToolOf(owner, each, marks)),
+  );
+  return other === undefined ? null : `a tool of the live session ${other.id}`;
 }
 
 const multiplexers = /^(tmux|screen|zellij|dtach|abduco|dvtm|shpool)\b/i;
@@ -113,6 +149,17 @@ function daemon({ name, detail }: ProcessRow): string | null {
 const ownTerminal = ({ tty }: ProcessRow): string | null =>
   tty === null ? null : `it has a terminal of its own: ${tty}`;
 
+/** Those above it on the same terminal, and the first one that is not; none, if it is the agent's own terminal. */
+function terminalHolders(
+  { tty }: ProcessRow,
+  [, ...above]: readonly ProcessRow[],
+  isOwn: (row: ProcessRow) => boolean,
+): ProcessRow[] {
+  const end = above.findIndex((at) => isOwn(at) || at.tty !== tty);
+  const last = above[end];
+  return tty === null || last === undefined || isOwn(last) ? [] : above.slice(0, end + 1);
+}
+
 function childrenOf(table: ProcessTable): Map<number, ProcessRow[]> {
   const children = new Map<number, ProcessRow[]>();
   for (const row of table.rows) {
@@ -123,14 +170,27 @@ function childrenOf(table: ProcessTable): Map<number, ProcessRow[]> {
   return children;
 }
 
+/** A table is not read in one instant: who is older than its parent has another one, whose pid was used again. */
+const isChild = (row: ProcessRow, parent: ProcessRow): boolean => row.startedAt >= parent.startedAt;
+
 function withDescendants(row: ProcessRow, children: ReadonlyMap<number, readonly ProcessRow[]>): ProcessRow[] {
   const found = [row];
   const seen = new Set([row.identity.pid]);
   for (const each of found)
     for (const child of children.get(each.identity.pid) ?? [])
-      if (!seen.has(child.identity.pid)) {
+      if (!seen.has(child.identity.pid) && isChild(child, each)) {
         seen.add(child.identity.pid);
         found.push(child);
       }
+  return found;
+}
+
+/** Nearest first. */
+function withAncestors(row: ProcessRow, byPid: ReadonlyMap<number, ProcessRow>): ProcessRow[] {
+  const found = [row];
+  for (const each of found) {
+    const parent = byPid.get(each.parent);
+    if (parent !== undefined && isChild(each, parent) && !found.includes(parent)) found.push(parent);
+  }
   return found;
 }

@@ -1,5 +1,5 @@
 // A file that is there whole or not at all, readable by its owner only.
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
 let counter = 0;
@@ -10,10 +10,21 @@ export function writeFileAtomically(path: string, text: string): void {
   const temporary = `${path}.${process.pid}.${counter}.tmp`;
   const fd = openSync(temporary, "wx", 0o600);
   try {
-    writeSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
+    try {
+      writeWhole(fd, text);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
   }
-  renameSync(temporary, path);
+}
+
+/** On a disk that is nearly full a write takes a part, and only the next one fails. */
+export function writeWhole(fd: number, text: string): void {
+  const bytes = Buffer.from(text, "utf8");
+  for (let written = 0; written < bytes.length; ) written += writeSync(fd, bytes, written);
 }

@@ -7,7 +7,16 @@ import { fstatSync, writeSync } from "node:fs";
 export class ReaderGone extends Error {}
 
 export const writeOut = (text: string | Buffer): void => writeAll(1, text);
-export const writeErr = (text: string): void => writeAll(2, text);
+
+/** Talk: where nobody can hear it (reader or terminal gone, disk full), the work goes on all the same. */
+export function writeErr(text: string): void {
+  try {
+    writeAll(2, text);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : "";
+    if (!(error instanceof ReaderGone) && code !== "EIO" && code !== "ENOSPC") throw error;
+  }
+}
 
 function writeAll(fd: number, text: string | Buffer): void {
   const bytes = typeof text === "string" ? Buffer.from(text, "utf8") : text;

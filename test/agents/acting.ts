@@ -84,7 +84,7 @@ export const endlessTool = (world: World, name: string): string =>
 export const toolBegun = (world: World, name: string): Promise<true> =>
   waitFor(`the tool ${name}`, () => isThere(join(world.dir, name)));
 
-export const isThere = (path: string): true | null => {
+const isThere = (path: string): true | null => {
   try {
     readFileSync(path);
     return true;

@@ -114,7 +114,7 @@ describe("codex", () => {
     const config = await Bun.file(join(here.codexHome, "config.toml")).text();
     await Bun.write(
       join(here.codexHome, "config.toml"),
-      config.replace(/^sandbox_mode.*\n/m, "").replace(/\[projects[^]*$/, ""),
+      config.replace(/^sandbox_mode.*\n/m, "").replace(/\[projects[\s\S]*$/, ""),
     );
     const { edited } = await tried(here, "codex", codexCalls, []);
     const meaning = await act(here, ["run", "codex", "hello ;; SAY=hello"]);

@@ -45,7 +45,7 @@ describe("usage errors exit 2, say what is wrong and what to do", () => {
     [["list", "--json=1"], "--json takes no value", "agentctl list --help"],
     [["status"], "status needs a session", "agentctl status --help"],
     [["why", "a", "b"], "takes one session", "agentctl why --help"],
-    [["launch"], "unknown command launch", "agentctl --help"],
+    [["launhc"], "unknown command launhc", "did you mean launch?"],
   ])("%p", async (args, message, hint) => {
     await using world = new World();
     const { code, out, err } = await world.run(args);

@@ -1,0 +1,310 @@
+// Who may begin where: one session at a time in a place, by what is true now and not by what was written down.
+import { describe, expect, test } from "bun:test";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "../conformance/wait.ts";
+import { ActingWorld } from "./acting.ts";
+import { binary } from "./world.ts";
+
+/** A launch that nobody keeps from ending at once. */
+const tryIn = (world: ActingWorld, cwd: string, ...args: string[]) =>
+  world.begin([binary, "launch", "demo", "x", "--permission", "edit", ...args], { cwd }).answer;
+
+describe("an occupied place", () => {
+  test("is refused, with who is there, since when and where", async () => {
+    await using world = new ActingWorld();
+    const id = await world.launched("work:600");
+    const agent = await world.oneAgent();
+    const { since } = (await world.row(id)) as unknown as { since: string };
+    expect(await tryIn(world, world.work)).toEqual({
+      code: 5,
+      out: "",
+      err: [
+        `agentctl: ${world.work} is occupied:`,
+        `  demo ${id} is working there since ${since} (pid ${agent.pid} on ${hostname()})`,
+        "  agentctl wait lets you wait for it; --share begins all the same\n",
+      ].join("\n"),
+    });
+    expect(world.launchedAgents()).toHaveLength(1);
+    expect(world.kept().filter((file) => file.endsWith(".json"))).toHaveLength(1);
+  });
+
+  test("is entered with --share, and that is said", async () => {
+    await using world = new ActingWorld();
+    const id = await world.launched("work:600");
+    const { code, err } = await tryIn(world, world.work, "--share");
+    expect(code).toBe(0);
+    expect(err).toContain(`agentctl: not alone: demo ${id} is working there`);
+    const second = await world.launched("work:600", "--share");
+    for (const each of [id, second]) expect(await world.row(each)).toMatchObject({ status: "working" });
+  });
+
+  test("also by a session that a person started, while it works or waits; idle it is only named", async () => {
+    await using world = new ActingWorld();
+    const agent = world.start(["prompt:x", "ask:permission:May I?", "end", "idle"], { cwd: world.work });
+    await world.until(agent.id, "waiting");
+    const refused = await tryIn(world, world.work);
+    expect(refused.code).toBe(5);
+    expect(refused.err).toContain(`demo ${agent.id} is waiting there`);
+    agent.type("yes");
+    await world.until(agent.id, "idle");
+    const { code, err } = await tryIn(world, world.work);
+    expect(code).toBe(0);
+    expect(err).toContain(`agentctl: not alone: demo ${agent.id} is idle there`);
+  });
+
+  test("by a session whose record cannot be read", async () => {
+    await using world = new ActingWorld();
+    const id = await world.launched("work:600");
+    writeFileSync(join(world.home, "sessions", `${id}.jsonl`), "{broken");
+    expect((await tryIn(world, world.work)).code).toBe(5);
+  });
+
+  test("is the same through a link, and from everywhere in its git worktree", async () => {
+    await using world = new ActingWorld();
+    const repository = world.folder("repository");
+    mkdirSync(join(repository, ".git"));
+    const [deep, other] = [world.folder("repository", "a", "b"), world.folder("repository", "c")];
+    symlinkSync(deep, join(world.root, "link"));
+    const worktree = world.folder("repository", "worktrees", "w");
+    writeFileSync(join(worktree, ".git"), "gitdir: elsewhere\n");
+    await world.launched("work:600", "--cwd", deep);
+    for (const cwd of [repository, other, deep]) expect((await tryIn(world, cwd)).code).toBe(5);
+    expect((await tryIn(world, world.work, "--cwd", join(world.root, "link"))).code).toBe(5);
+    for (const cwd of [world.work, worktree]) expect((await tryIn(world, cwd)).code).toBe(0);
+  });
+
+  test("without git is the directory alone: neither its parent nor what is below it", async () => {
+    await using world = new ActingWorld();
+    const [middle, below, sibling] = [world.folder("a/b"), world.folder("a/b/c"), world.folder("a/bb")];
+    await world.launched("work:600", "--cwd", middle);
+    expect((await tryIn(world, middle)).code).toBe(5);
+    for (const cwd of [world.folder("a"), below, sibling]) expect((await tryIn(world, cwd)).code).toBe(0);
+  });
+
+  test("stays occupied, and every status the same, when all that agentctl keeps is removed", async () => {
+    await using world = new ActingWorld();
+    const id = await world.launched("work:600", "--name", "n");
+    const { launch, ...before } = await world.row(id);
+    expect(launch).toMatchObject({ name: "n" });
+    rmSync(join(world.root, ".agentctl"), { recursive: true });
+    expect(await world.row(id)).toEqual({ ...before, launch: null });
+    expect((await tryIn(world, world.work)).code).toBe(5);
+  });
+});
+
+describe("nobody is kept out by", () => {
+  test("a session that was killed, whose record is open and whose announcement is still there", async () => {
+    await using world = new ActingWorld();
+    const agent = world.start(["prompt:x", "work:600"], { cwd: world.work });
+    await world.until(agent.id, "working");
+    await agent.end("SIGKILL");
+    expect(existsSync(join(world.home, "live", `${agent.pid}.json`))).toBe(true);
+    expect((await tryIn(world, world.work)).code).toBe(0);
+  });
+
+  test("an announcement whose number now belongs to another program", async () => {
+    await using world = new ActingWorld();
+    const agent = world.start(["prompt:x", "work:600"], { cwd: world.work });
+    await world.until(agent.id, "working");
+    const live = join(world.home, "live");
+    const claim = JSON.parse(readFileSync(join(live, `${agent.pid}.json`), "utf8")) as Record<string, unknown>;
+    await agent.end("SIGKILL");
+    // The number is ours now, or that of an agent that began at another time.
+    const other = world.start(["prompt:x", "work:600"], { cwd: world.folder("other") });
+    await world.until(other.id, "working");
+    writeFileSync(join(live, `${process.pid}.json`), JSON.stringify({ ...claim, pid: process.pid }));
+    writeFileSync(join(live, `${other.pid}.json`), JSON.stringify({ ...claim, pid: other.pid }));
+    expect((await tryIn(world, world.work)).code).toBe(0);
+  });
+
+  test("a launcher that was killed before it started anything", async () => {
+    await using world = new ActingWorld();
+    // It waits for its prompt, so it has not come to the lock.
+    const launch = Bun.spawn([binary, "launch", "demo", "-"], { env: world.env, cwd: world.work, stdin: "pipe" });
+    launch.kill("SIGKILL");
+    await launch.exited;
+    expect((await tryIn(world, world.work)).code).toBe(0);
+  });
+});
+
+describe("a race", () => {
+  test("of twenty launches into one place has one winner, and the others leave nothing", async () => {
+    await using world = new ActingWorld();
+    const launches = Array.from({ length: 20 }, () =>
+      world.begin([binary, "launch", "demo", "work:600", "--permission", "edit"]),
+    );
+    const answers = await Promise.all(launches.map(({ answer }) => answer));
+    const codes = answers.map(({ code }) => code).sort();
+    expect(codes).toEqual([0, ...Array.from({ length: 19 }, () => 5)]);
+    const winner = answers.find(({ code }) => code === 0)?.out.trim();
+    for (const { code, err } of answers) if (code === 5) expect(err).toContain(`is occupied:\n  demo ${winner} is `);
+    expect(world.processes().map(({ argv }) => argv[1])).toEqual(["-c", "demo-agent"]);
+    expect(world.kept().filter((file) => file.endsWith(".json"))).toHaveLength(1);
+  }, 60_000);
+
+  test("into places of their own has no loser", async () => {
+    await using world = new ActingWorld();
+    const numbers = [1, 2, 3, 4, 5, 6];
+    const launches = numbers.map((number) =>
+      world.begin([binary, "launch", "demo", `say:I am ${number}`, "--cwd", world.folder(`place-${number}`), "--json"]),
+    );
+    const answers = await Promise.all(launches.map(({ answer }) => answer));
+    expect(answers.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0]);
+    await world.untilAlone();
+    const outputs = answers.map(({ out }) => {
+      const { launch } = JSON.parse(out) as { launch: string };
+      return readFileSync(join(world.root, ".agentctl/logs", `${launch}.out`), "utf8");
+    });
+    expect(outputs).toEqual(numbers.map((number) => `I am ${number}\n`));
+  });
+
+  test("for one name has one winner, also while its wrapper takes a moment", async () => {
+    await using world = new ActingWorld();
+    const env = { AGENTCTL_DEMO_BIN: world.write("wrapper", `#!/bin/sh\nsleep 0.5\nexec ${binary} "$@"\n`, 0o755) };
+    const launches = [1, 2, 3, 4].map((number) => {
+      const words = ["launch", "demo", "work:600", "--name", "n", "--cwd", world.folder(`place-${number}`)];
+      return world.begin([binary, ...words], { env });
+    });
+    const codes = (await Promise.all(launches.map(({ answer }) => answer))).map(({ code }) => code).sort();
+    expect(codes).toEqual([0, 5, 5, 5]);
+  });
+
+  test.each([
+    ["holder", (world: ActingWorld) => world.holders()],
+    ["agent", (world: ActingWorld) => world.launchedAgents()],
+  ] as const)("whose winner is killed as soon as there is its %s still lets nobody else in", async (_name, sign) => {
+    await using world = new ActingWorld();
+    const args = ["launch", "demo", "work:600", "--permission", "edit", "--", "--announce-after", "300"];
+    const launch = world.begin([binary, ...args]);
+    await waitFor("its start", () => sign(world).length > 0);
+    launch.kill("SIGKILL");
+    await launch.answer;
+    const answers = await Promise.all([1, 2, 3].map(() => tryIn(world, world.work)));
+    expect(answers.map(({ code }) => code)).toEqual([5, 5, 5]);
+    expect(world.launchedAgents()).toHaveLength(1);
+    const [agent] = world.launchedAgents();
+    await world.until(agent?.env["AGENTCTL_TAG_SESSION"]?.replace("demo:", "") ?? "", "working");
+  });
+
+  test("whose winner is a wrapper that takes its time, and lost its launcher, lets nobody else in", async () => {
+    await using world = new ActingWorld();
+    const script = `#!/bin/sh\nuntil [ -e go ]; do sleep 0.02; done\nexec ${binary} "$@"\n`;
+    const env = { AGENTCTL_DEMO_BIN: world.write("wrapper", script, 0o755) };
+    const launch = world.begin([binary, "launch", "demo", "work:600"], { env });
+    await waitFor("the wrapper", () => world.processes().some(({ argv }) => argv[1]?.endsWith("/wrapper") === true));
+    launch.kill("SIGKILL");
+    await launch.answer;
+    const { code, err } = await tryIn(world, world.work);
+    expect(code).toBe(5);
+    expect(err).toContain("a session that is just being launched (pid ");
+    writeFileSync(join(world.work, "go"), "");
+    const id = (await world.oneAgent()).env["AGENTCTL_TAG_SESSION"]?.replace("demo:", "") ?? "";
+    await world.until(id, "working");
+  }, 20_000);
+
+  test("of a wrapper that takes its time does not keep other places waiting as long", async () => {
+    await using world = new ActingWorld();
+    const env = { AGENTCTL_DEMO_BIN: world.write("wrapper", "#!/bin/sh\nsleep 600\n", 0o755) };
+    const launch = world.begin([binary, "launch", "demo", "work:600"], { env });
+    await waitFor("the wrapper", () => world.processes().some(({ argv }) => argv[1]?.endsWith("/wrapper") === true));
+    expect((await tryIn(world, world.folder("other"))).code).toBe(0);
+    launch.kill("SIGINT");
+    expect((await launch.answer).code).toBe(130);
+    await world.untilAlone();
+  });
+
+  test("is over as soon as the agent can be seen: a slow start keeps no other place waiting", async () => {
+    await using world = new ActingWorld();
+    const slow = world.begin([binary, "launch", "demo", "x", "--", "--announce-after", "600000"]);
+    await world.oneAgent();
+    expect((await tryIn(world, world.folder("other"))).code).toBe(0);
+    slow.kill("SIGINT");
+    expect((await slow.answer).code).toBe(130);
+  });
+});
+
+describe("the lock", () => {
+  /** With this folder in the place of the one in /tmp that belongs to this user. */
+  const tryWith = (world: ActingWorld, folder: string, env: Record<string, string> = {}) => {
+    const uid = process.getuid?.() ?? 0;
+    const mount = `mkdir -p -m 700 /tmp/agentctl-${uid} && mount --bind "$FOLDER" /tmp/agentctl-${uid}`;
+    const script = `${mount} && exec ${binary} launch demo x --permission edit`;
+    return world.begin(["unshare", "-m", "sh", "-c", script], { env: { ...env, FOLDER: folder } }).answer;
+  };
+
+  test("is in XDG_RUNTIME_DIR, for its owner alone", async () => {
+    await using world = new ActingWorld();
+    const [runtime, tmp] = [world.folder("runtime"), world.folder("tmp")];
+    chmodSync(runtime, 0o700);
+    expect((await tryWith(world, tmp, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
+    expect([existsSync(join(runtime, "agentctl/launch.lock")), existsSync(join(tmp, "launch.lock"))]).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  test("is in /tmp where that folder is not there, or others may write to it", async () => {
+    await using world = new ActingWorld();
+    const open = world.folder("open");
+    chmodSync(open, 0o770);
+    for (const runtime of [open, join(world.root, "nowhere"), world.write("file", "")]) {
+      const tmp = world.folder("tmp", runtime.replace(/.*\//, ""));
+      chmodSync(tmp, 0o700);
+      expect((await tryWith(world, tmp, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
+      expect(existsSync(join(tmp, "launch.lock"))).toBe(true);
+    }
+  });
+
+  test("is not taken in a folder of somebody else, in one that others may write to, or behind a link", async () => {
+    await using world = new ActingWorld();
+    const open = world.folder("open");
+    chmodSync(open, 0o777);
+    for (const folder of [foreignFolder(world), open]) {
+      const { code, err } = await tryWith(world, folder);
+      expect([code, err]).toEqual([
+        1,
+        `agentctl: /tmp/agentctl-0 belongs to somebody else, or others may write to it\n  set XDG_RUNTIME_DIR to a folder of yours\n`,
+      ]);
+    }
+    const runtime = world.folder("runtime");
+    chmodSync(runtime, 0o700);
+    symlinkSync(world.work, join(runtime, "agentctl"));
+    const { code, err } = await world.begin([binary, "launch", "demo", "x"], { env: { XDG_RUNTIME_DIR: runtime } })
+      .answer;
+    expect(code).toBe(1);
+    expect(err).toContain(`${runtime}/agentctl belongs to somebody else`);
+    expect(world.processes()).toEqual([]);
+    expect(world.kept()).toEqual([]);
+  });
+
+  /** In a user namespace nothing can be given away, but there what belongs to the machine is foreign. */
+  const foreignFolder = (world: ActingWorld): string => {
+    const folder = world.folder("foreign");
+    chmodSync(folder, 0o700);
+    try {
+      chownSync(folder, 12_345, 12_345);
+      return folder;
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EINVAL")) throw error;
+      return "/usr";
+    }
+  };
+
+  test("a Ctrl-C while somebody else has it ends the waiting at once", async () => {
+    await using world = new ActingWorld();
+    const runtime = world.folder("runtime");
+    chmodSync(runtime, 0o700);
+    mkdirSync(join(runtime, "agentctl"), { mode: 0o700 });
+    const lock = join(runtime, "agentctl/launch.lock");
+    const holder = world.begin(["flock", lock, "sh", "-c", "touch locked; exec sleep 600"]);
+    await world.untilFile("locked");
+    const launch = world.begin([binary, "launch", "demo", "x"], { env: { XDG_RUNTIME_DIR: runtime } });
+    await waitFor("its first word", () => launch.said() !== "");
+    launch.kill("SIGINT");
+    expect(await launch.answer).toMatchObject({ code: 130, out: "" });
+    holder.kill("SIGKILL");
+    expect(world.kept()).toEqual([]);
+  });
+});

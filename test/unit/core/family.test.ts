@@ -1,0 +1,332 @@
+// Whose a process is when its session is to be stopped: the owner's tree, marks, and everything that may be somebody else's.
+import { describe, expect, test } from "bun:test";
+import { familyOf, launchOf } from "../../../src/core/family.ts";
+import type { ProcessRow, ProcessTable } from "../../../src/core/process.ts";
+import type { Session } from "../../../src/core/session.ts";
+import { ago, boot, claim, derive, host, hosted, ownNamespace, process, record, store } from "./world.ts";
+
+const childMarks = new Map([
+  ["speaker", "SPEAKER_SESSION"],
+  ["mute", "MUTE_SESSION"],
+  ["pool", "POOL_SESSION"],
+]);
+const tool = (session: string) => ({ SPEAKER_SESSION: session });
+const tag = (launch: string, sid: number) => ({ AGENTCTL_TAG: launch, AGENTCTL_TAG_SID: String(sid) });
+
+const tableOf = (rows: ProcessRow[]): ProcessTable => ({
+  boot,
+  namespace: { id: ownNamespace, initial: true },
+  rows,
+  gaps: [],
+  hidden: [],
+});
+
+/** A shell, without a terminal, in the project; no agent's. */
+const shell = (pid: number, parent: number, env: Record<string, string> = {}, change: Partial<ProcessRow> = {}) => ({
+  ...process(pid, "speaker", { name: "sh", argv: ["sh"], parent, env }),
+  ...change,
+});
+
+const owner = (pid: number, change: Parameters<typeof process>[2] = {}) => process(pid, "speaker", change);
+
+interface Given {
+  rows: ProcessRow[];
+  of?: string;
+  sessions?: Session[];
+  launches?: string[];
+  callers?: number[];
+}
+
+/** Sessions s10, s11, …, each announced by the speaker with that pid. */
+function speakers(rows: ProcessRow[]): Session[] {
+  const own = rows.filter(({ name, state }) => name === "speaker" && state !== "Z");
+  const claims = own.map(({ identity: { pid, start } }) => claim(pid, `s${pid}`, { start }));
+  const records = [...own.map(({ identity }) => record(`s${identity.pid}`)), record("s99")];
+  return derive({ processes: own, stores: [store("speaker", records, claims)] }).sessions;
+}
+
+/** Pids of members, and why others are left. */
+function family({ rows, of = "s10", sessions = speakers(rows), launches = [], callers = [] }: Given) {
+  const session = sessions.find(({ id }) => id === of);
+  if (session === undefined) throw new Error(`no session ${of}`);
+  const { members, leftovers } = familyOf(session, sessions, tableOf(rows), { childMarks, launches }, new Set(callers));
+  return {
+    members: members.map(({ identity }) => identity.pid).sort((a, b) => a - b),
+    left: Object.fromEntries(leftovers.map(({ row, why }) => [row.identity.pid, why])),
+  };
+}
+
+const init = shell(1, 0);
+const none = { members: [], left: {} };
+const people = "a terminal multiplexer: people may work in it";
+const below = (why: string) => `below a process that stays: ${why}`;
+
+describe("members", () => {
+  test("the tree below the owner, marked or not, with and without terminals", () => {
+    const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 21, {}, { tty: "/dev/pts/1" }), shell(30, 1)];
+    expect(family({ rows })).toEqual({ members: [20, 21, 22], left: {} });
+  });
+
+  test("what carries the mark of its tools, its tag, or its name in a tag; with what is below", () => {
+    const rows = [
+      init,
+      owner(10, { session: 5, env: tag("L1", 5) }),
+      shell(20, 1, tool("s10")),
+      shell(21, 1, { AGENTCTL_TAG: "L1" }),
+      shell(22, 1, { AGENTCTL_TAG_SESSION: "speaker:s10" }),
+      shell(23, 22),
+      shell(24, 1, { AGENTCTL_TAG: "L0" }),
+    ];
+    expect(family({ rows, launches: ["L0"] })).toEqual({ members: [20, 21, 22, 23, 24], left: {} });
+  });
+
+  test("of a stopped session what carries its marks, and nobody else", () => {
+    const rows = [init, owner(10), shell(20, 10), shell(21, 1, tool("s99")), shell(22, 1, { AGENTCTL_TAG: "L9" })];
+    expect(family({ rows, of: "s99", launches: ["L9"] })).toEqual({ members: [21, 22], left: {} });
+    expect(family({ rows: rows.slice(0, 3), of: "s99" })).toEqual(none);
+  });
+
+  test("never the dead, the owners, or whoever calls", () => {
+    const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 10, {}, { state: "Z" }), shell(23, 21)];
+    expect(family({ rows, callers: [1, 10, 20, 21] })).toEqual({ members: [23], left: {} });
+  });
+
+  test("a mark of another agent, a part of one, or words that speak of it are none", () => {
+    const rows = [
+      init,
+      owner(10),
+      shell(20, 1, { MUTE_SESSION: "s10" }),
+      shell(21, 1, tool("s1")),
+      shell(22, 1, { AGENTCTL_TAG_SESSION: "mute:s10" }),
+      shell(23, 1, { AGENTCTL_TAG: "" }),
+      { ...process(24, "speaker", { name: "sh", argv: ["sh", "agentctl", "daemon", "s10"] }), parent: 1 },
+    ];
+    expect(family({ rows })).toEqual(none);
+  });
+
+  test("who is older than its parent is not its child: a pid was used again while the table was read", () => {
+    const rows = [
+      owner(10, { startedAt: ago(5) }),
+      shell(20, 10, {}, { startedAt: ago(6) }),
+      shell(21, 10, {}, { startedAt: ago(5) }),
+    ];
+    expect(family({ rows })).toEqual({ members: [21], left: {} });
+  });
+
+  test("two processes that look like each other's parents end the search", () => {
+    const rows = [shell(20, 21, tool("s10")), shell(21, 20), owner(10)];
+    expect(family({ rows })).toEqual({ members: [20, 21], left: {} });
+  });
+});
+
+describe("left over", () => {
+  test("another live session below, and everything below that", () => {
+    const rows = [owner(10), shell(20, 10), owner(11, { parent: 20 }), shell(21, 11, tool("s11"))];
+    const has = "it has the session s11";
+    expect(family({ rows })).toEqual({ members: [20], left: { 11: has, 21: below(has) } });
+  });
+
+  test("the session around it is no obstacle: the nearest owner counts", () => {
+    const rows = [owner(10), shell(20, 10), owner(11, { parent: 20, env: tool("s10") }), shell(21, 11, tool("s11"))];
+    expect(family({ rows, of: "s11" })).toEqual({ members: [21], left: {} });
+  });
+
+  test("a live agent without a session that we could name", () => {
+    const rows = [owner(10), owner(11, { parent: 10 })];
+    const sessions = derive({
+      processes: rows,
+      stores: [store("speaker", [record("s10", { cwd: "/else" })], [claim(10, "s10")])],
+    }).sessions;
+    expect(family({ rows, sessions })).toEqual({ members: [], left: { 11: "it is a live speaker" } });
+  });
+
+  test("multiplexers in the tree and out of it, and who works in them, marked or not", () => {
+    const mux = (pid: number, parent: number, env = {}) => shell(pid, parent, env, { name: "tmux: server" });
+    const rows = [
+      init,
+      owner(10),
+      mux(20, 10),
+      shell(21, 20),
+      mux(30, 1, tool("s10")),
+      shell(31, 30),
+      mux(40, 1),
+      shell(41, 40, tool("s10")),
+      shell(42, 40),
+    ];
+    const left = { 20: people, 21: below(people), 30: people, 31: below(people), 41: below(people) };
+    expect(family({ rows })).toEqual({ members: [], left });
+  });
+
+  test("the multiplexer that the agent itself runs in is none of its affairs", () => {
+    const rows = [shell(5, 1, {}, { name: "tmux: server" }), shell(6, 5), owner(10, { parent: 6 }), shell(20, 10)];
+    expect(family({ rows })).toEqual({ members: [20], left: {} });
+  });
+
+  test("daemons and shared services that left the tree, and what is below them; in the tree they are tools", () => {
+    const inRoot = (pid: number, parent: number, env = {}) => ({
+      ...process(pid, "speaker", { name: "d", argv: ["d"], cwd: "/", env }),
+      parent,
+    });
+    const rows = [
+      init,
+      owner(10),
+      inRoot(20, 10),
+      inRoot(30, 1, tool("s10")),
+      shell(31, 30),
+      shell(40, 1, tool("s10"), { name: "ssh-agent" }),
+    ];
+    const daemon = "a daemon: it left the session's tree for the root directory";
+    expect(family({ rows })).toEqual({
+      members: [20],
+      left: { 30: daemon, 31: below(daemon), 40: "a shared service: others may use it" },
+    });
+  });
+
+  test("a daemon above the agent does not spare the agent's tools", () => {
+    const daemon = { ...process(5, "speaker", { name: "d", argv: ["d"], cwd: "/", env: tool("s10") }), parent: 1 };
+    const rows = [init, daemon, owner(10, { parent: 5 }), shell(20, 10)];
+    expect(family({ rows })).toEqual({
+      members: [20],
+      left: { 5: "a daemon: it left the session's tree for the root directory" },
+    });
+  });
+
+  test("who left the tree and has a terminal, and who holds its other end", () => {
+    const at = { tty: "/dev/pts/7" };
+    const rows = [init, owner(10), shell(20, 1, tool("s10")), shell(21, 20, tool("s10"), at), shell(22, 21, {}, at)];
+    const own = "it has a terminal of its own: /dev/pts/7";
+    expect(family({ rows })).toEqual({
+      members: [],
+      left: { 20: "the terminal of pid 21 depends on it", 21: own, 22: own },
+    });
+  });
+
+  test("in the tree, too, the terminal of another live session; but not the one that the agent itself has", () => {
+    const at = { tty: "/dev/pts/7" };
+    const inner = { ...owner(11, { parent: 22 }), ...at };
+    const rows = (own: Partial<ProcessRow>, script: Partial<ProcessRow>) => [
+      { ...owner(10), ...own },
+      shell(20, 10, {}, own),
+      shell(21, 20, {}, script),
+      shell(22, 21, {}, at),
+      inner,
+    ];
+    const has = "it has the session s11";
+    const needed = "the terminal of pid 11 depends on it";
+    expect(family({ rows: rows({}, {}) })).toEqual({ members: [20], left: { 11: has, 21: needed, 22: needed } });
+    expect(family({ rows: rows(at, at) })).toEqual({ members: [20, 21, 22], left: { 11: has } });
+  });
+
+  test("a launch from inside, and its tools", () => {
+    const rows = [
+      owner(10, { session: 5, env: tag("L1", 5) }),
+      shell(20, 10, { ...tool("s10"), AGENTCTL_TAG: "L1" }),
+      shell(21, 20, { AGENTCTL_TAG: "L2" }),
+      shell(22, 21),
+    ];
+    const why = "it belongs to the launch L2";
+    expect(family({ rows })).toEqual({ members: [20], left: { 21: why, 22: below(why) } });
+  });
+
+  test("an inherited tag is not the own one: what else carries it is not touched, what is below is", () => {
+    const rows = [
+      init,
+      owner(11, { session: 5, env: tag("L1", 5) }),
+      owner(10, { parent: 11, env: { ...tool("s11"), ...tag("L1", 5) } }),
+      shell(20, 10, { ...tool("s10"), ...tag("L1", 5) }),
+      shell(21, 10, tag("L1", 5)),
+      shell(22, 1, { ...tool("s10"), ...tag("L1", 5) }),
+      shell(30, 1, { ...tool("s11"), ...tag("L1", 5) }),
+      shell(31, 1, tag("L1", 5)),
+    ];
+    expect(family({ rows })).toEqual({ members: [20, 21, 22], left: {} });
+    const outer = family({ rows, of: "s11" });
+    expect(outer.members).toEqual([30, 31]);
+    expect(outer.left).toMatchObject({ 10: "it has the session s10", 22: "a tool of the live session s10" });
+  });
+
+  test("the orphans of a session that crashed inside of a launched one are its own, whatever tag they inherited", () => {
+    const rows = [
+      init,
+      owner(11, { session: 5, env: tag("L1", 5) }),
+      shell(20, 1, { ...tool("s99"), ...tag("L1", 5) }),
+    ];
+    expect(family({ rows, of: "s99" })).toEqual({ members: [20], left: {} });
+    expect(family({ rows, of: "s11" })).toEqual({ members: [20], left: {} });
+  });
+
+  test("of two live sessions whose marks it carries, ours is the inner one if its owner carries the other's", () => {
+    const both = { ...tool("s10"), MUTE_SESSION: "s50" };
+    const orphan = shell(20, 1, both);
+    const outer = process(50, "mute", { argv: ["mute", "--resume", "s50"] });
+    const world = (inner: ProcessRow) => {
+      const stores = [store("speaker", [record("s10")], [claim(10, "s10")]), store("mute", [record("s50")])];
+      const rows = [init, outer, inner, orphan];
+      return family({ rows, sessions: derive({ processes: [outer, inner], stores }).sessions });
+    };
+    expect(world(owner(10, { env: { MUTE_SESSION: "s50" } }))).toEqual({ members: [20], left: {} });
+    expect(world(owner(10))).toEqual({ members: [], left: { 20: "a tool of the live session s50" } });
+  });
+});
+
+describe("hosts", () => {
+  const server = process(10, "pool", { argv: ["pool", "serve"] });
+  const rows = [
+    init,
+    server,
+    shell(20, 10),
+    shell(21, 10, { POOL_SESSION: "s1" }),
+    shell(22, 10, { POOL_SESSION: "s2" }),
+    shell(23, 1, { POOL_SESSION: "s1" }),
+  ];
+  const sessions = derive({
+    processes: [server],
+    stores: [store("pool", [record("s1"), record("s2")])],
+    hosts: [host(server, [hosted("s1", "working"), hosted("s2", "working")])],
+  }).sessions;
+
+  test("of a hosted session only what carries its mark, never the host", () => {
+    expect(family({ rows, sessions, of: "s1" })).toEqual({ members: [21, 23], left: {} });
+    expect(family({ rows, sessions, of: "s2" })).toEqual({ members: [22], left: {} });
+  });
+
+  test("a host that was started from inside of a session, and serves others", () => {
+    const speaker = owner(9);
+    const inside = { ...server, parent: 9 };
+    const found = derive({
+      processes: [speaker, inside],
+      stores: [store("speaker", [record("s9")], [claim(9, "s9")]), store("pool", [record("s1")])],
+      hosts: [host(inside, [hosted("s1", "working")])],
+    }).sessions;
+    const has = "it has the session s1";
+    expect(family({ rows: [speaker, inside, shell(20, 10)], sessions: found, of: "s9" })).toEqual({
+      members: [],
+      left: { 10: has, 20: below(has) },
+    });
+  });
+});
+
+test("the same id in two homes: the other one's process and tools are not ours", () => {
+  const [here, there] = [owner(10), owner(11, { env: { HOME: "/copy", AGENTCTL_TAG_SESSION: "speaker:s10" } })];
+  const rows = [init, here, there, shell(20, 10, tool("s10")), shell(21, 11, tool("s10")), shell(22, 1, tool("s10"))];
+  const { sessions } = derive({
+    processes: [here, there],
+    stores: [
+      store("speaker", [record("s10")], [claim(10, "s10")]),
+      store("speaker", [record("s10")], [claim(11, "s10")], { home: "/copy/.speaker", names: ["/copy/.speaker"] }),
+    ],
+  });
+  const ours = sessions.filter(({ processes: [first] }) => first?.identity.pid === 10);
+  expect([sessions.length, ours.length]).toEqual([2, 1]);
+  const has = "it has the session s10";
+  expect(family({ rows, sessions: [...ours, ...sessions.filter((each) => !ours.includes(each))] })).toEqual({
+    members: [20],
+    left: { 11: has, 21: below(has), 22: "a tool of the live session s10" },
+  });
+});
+
+test("a launch's tag counts in its holder's kernel session only", () => {
+  expect(launchOf(owner(10, { session: 5, env: tag("L1", 5) }))).toBe("L1");
+  expect(launchOf(owner(10, { session: 10, env: tag("L1", 5) }))).toBeNull();
+  expect(launchOf(owner(10, { env: {} }))).toBeNull();
+});
