@@ -18,17 +18,18 @@ describe("help", () => {
     expect(out).toMatchSnapshot();
   });
 
-  test.each(["list", "ls", "ps", "status", "why", "peek", "logs", "result", "adapters", "doctor", "demo"])(
-    "of %s has a usage and examples",
-    async (name) => {
-      await using world = new World();
-      const { code, out, err } = await world.run([name, "--help"]);
-      expect([code, err]).toEqual([0, ""]);
-      expect(out).toContain("Usage: agentctl");
-      expect(out).toContain("Examples:\n  agentctl");
-      expect(await world.run(["help", name])).toEqual({ code, out, err });
-    },
-  );
+  test.each(
+    "list ls ps status why peek logs result launch run send resume attach interrupt stop wait adapters doctor demo".split(
+      " ",
+    ),
+  )("of %s has a usage and examples", async (name) => {
+    await using world = new World();
+    const { code, out, err } = await world.run([name, "--help"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain("Usage: agentctl");
+    expect(out).toContain("Examples:\n  agentctl");
+    expect(await world.run(["help", name])).toEqual({ code, out, err });
+  });
 
   test("the version is the package's", async () => {
     await using world = new World();

@@ -41,7 +41,11 @@ describe("a headless agent", () => {
     await using stage = new Stage();
     const id = await stage.launch(`ignore:SIGINT\n${busy}`);
     await until("the tool", () => lastType(stage, id) === "tool");
-    expect(await stage.run(["interrupt", id, "--timeout", "1s"])).toEqual({ code: 6, out: `${short(id)} is working\n`, err: "" });
+    expect(await stage.run(["interrupt", id, "--timeout", "1s"])).toEqual({
+      code: 6,
+      out: `${short(id)} is working\n`,
+      err: "",
+    });
   }, 25_000);
 
   test("--json is the session as it is now", async () => {
