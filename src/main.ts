@@ -131,6 +131,7 @@ async function main(args: readonly string[], context: Context): Promise<number> 
     return 0;
   }
   if (name === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(rest);
+  if (name === "exec-agent") return (await import("./cli/exec-agent.ts")).runExecAgent(rest, context);
   if (name === "end-launch") return await (await import("./cli/end-launch.ts")).runEndLaunch(rest, context);
   if (name === "read-store") return await (await import("./cli/read-store.ts")).runReadStore(rest, context);
   const entry = commands.find(({ names }) => names.includes(name));

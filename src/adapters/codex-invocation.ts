@@ -11,7 +11,7 @@ export const codexInvocation: Invocation = {
     order.kind === "fork" ? "fork" : "resume",
     ...commonFlags(order),
     ...order.extra,
-    ...(order.kind === "fork" ? [order.from] : (order.session ?? [])),
+    ...[order.kind === "fork" ? order.from : order.session].filter((id) => id !== null),
   ],
   environmentFor: (home) => ({ CODEX_HOME: home }),
   scrubbed:
@@ -96,7 +96,7 @@ function judgeConfig([text]: readonly (string | null)[], places: readonly string
   const top = (text ?? "").split(/^\s*\[/m)[0] ?? "";
   const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1];
   // 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write.
-  const isNamed = places.some((place) => (text ?? "").includes(`[projects."${place}"]`));
+  const isNamed = places.some((place) => namesProject(text ?? "", place));
   if (mode === undefined) return { meaning: isNamed ? workspace : readOnly, isBypass: false };
   const means: Record<string, string> = {
     "read-only": readOnly,
@@ -104,6 +104,12 @@ function judgeConfig([text]: readonly (string | null)[], places: readonly string
     "danger-full-access": "no sandbox, it may do everything",
   };
   return { meaning: means[mode] ?? `its own sandbox mode "${mode}"`, isBypass: mode === "danger-full-access" };
+}
+
+/** The head of a table, in either kind of quotes; not in a comment. */
+function namesProject(text: string, place: string): boolean {
+  const heads = [`[projects.${JSON.stringify(place)}]`, `[projects.'${place}']`];
+  return text.split("\n").some((line) => heads.includes(line.replace(/#.*$/, "").trim()));
 }
 
 const readOnly = "read-only sandbox, it cannot edit; --permission edit lets it";

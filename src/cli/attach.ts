@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { findProgram } from "../control/binary.ts";
 import { goToPane, isInTmux, paneOf } from "../control/tmux.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { isHosted } from "../core/session.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
@@ -42,18 +43,17 @@ export const attach: Command = {
         throw new AgentctlError("refused", `${ref} is in tmux pane ${pane.name}`, { hint: line });
       return becomeProgram(tmux, command.slice(1), definedOnly(context));
     }
-    throw whereItIs(row);
+    throw whereItIs(row, context);
   },
 };
 
 const definedOnly = ({ env }: Context): Record<string, string> =>
   Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
 
-function whereItIs({ session, ref }: Row): AgentctlError {
+function whereItIs({ session, ref }: Row, context: Context): AgentctlError {
   const [row] = session.processes;
   const pid = row === undefined ? "an unknown process" : `pid ${row.identity.pid}`;
-  const isHosted = session.status.state === "running" && session.status.owner.kind === "host";
-  if (isHosted)
+  if (isHosted(session))
     return new AgentctlError(
       "refused",
       `${ref} is in a host on ${hostname()} (${pid}), without a terminal of its own`,
@@ -65,7 +65,9 @@ function whereItIs({ session, ref }: Row): AgentctlError {
     return new AgentctlError("refused", `${ref} runs on ${hostname()} as ${pid}, without a terminal`, {
       hint: `agentctl logs -f ${ref} follows it; agentctl stop ${ref}, then resume, takes it over`,
     });
-  return new AgentctlError("refused", `${ref} runs on ${hostname()} at ${row.tty} (${pid}), which is no tmux pane`, {
+  const isInTmux = row.detail?.env?.["TMUX"] !== undefined && findProgram("tmux", context.env) === null;
+  const what = isInTmux ? "in a tmux pane, but there is no tmux in PATH" : "which is no tmux pane";
+  return new AgentctlError("refused", `${ref} runs on ${hostname()} at ${row.tty} (${pid}), ${what}`, {
     hint: `go to the window of ${row.tty}, or follow it here: agentctl logs -f ${ref}`,
   });
 }

@@ -5,15 +5,15 @@ import { interruptHosted } from "../control/hosted.ts";
 import { paneOf, typeInPane } from "../control/tmux.ts";
 import { isLeaving, waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import type { Session } from "../core/session.ts";
+import { isHosted, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
+import { adapterOf, checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { problemLines } from "./render.ts";
-import { adapterOf, isHosted } from "./send.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, lookAtRows, type Row, type Rows } from "./sessions.ts";
-import { chooseRows, severalFlags } from "./several.ts";
+import { chooseRows, isOne, severalFlags } from "./several.ts";
 
 export const interrupt: Command = {
   usage: "agentctl interrupt <ref>… [--timeout T] [--json]",
@@ -34,9 +34,10 @@ export const interrupt: Command = {
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "interrupt", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);
-    for (const { session, ref } of rows) {
+    for (const row of rows) {
+      const { session, ref } = row;
       guardTarget(session, ref, caller, all.around, all.notes);
-      checkKnown(session, ref);
+      checkKnown(row);
     }
     const patienceMs = parseDuration(args.one("--timeout") ?? "15s", "interrupt");
     // All or nothing: what one of them refuses is found before another one is interrupted.
@@ -62,7 +63,7 @@ export const interrupt: Command = {
     const after = rows.map((row) => now.value.rows.find(({ session }) => keyOf(session) === keyOf(row.session)));
     if (args.has("--json")) {
       const json = after.map((row) => (row === undefined ? null : sessionJson(row)));
-      context.out(`${JSON.stringify(clean(rows.length === 1 ? json[0] : json))}\n`);
+      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
     } else
       for (const [index, { ref, session }] of rows.entries()) {
         const word = statusWordOf(after[index]);
@@ -90,23 +91,18 @@ const hasTurn = ({ status }: Session): boolean => status.state === "running" && 
 
 const statusWordOf = (row: Row | undefined): string => (row === undefined ? "gone" : statusWord(row.session));
 
-function checkKnown({ status }: Session, ref: string): void {
-  if (status.state !== "unknown") return;
-  throw new AgentctlError("cannot-tell", `cannot tell whether a turn of ${ref} is going on: ${status.why}`, {
-    hint: `agentctl why ${ref}`,
-  });
-}
-
 /** Throws where there is none. */
 async function wayFor(row: Row, context: Context): Promise<Way> {
   const { session, ref } = row;
   const adapter = adapterOf(row);
   const key = keyOf(session);
-  if (isHosted(row)) return { key, act: () => interruptHosted(session, adapter), again: once };
+  if (isHosted(session)) return { key, act: () => interruptHosted(session, adapter), again: once };
   const [process] = session.processes;
   if (process === undefined) throw new Error(`${ref} runs without a process`);
   checkStrong(row);
-  const way = adapter.invocation.interrupt(process.detail?.argv ?? []);
+  // Without a terminal there are no keys to press, whatever its arguments say.
+  const way =
+    process.tty === null ? { signal: "SIGINT" as const } : adapter.invocation.interrupt(process.detail?.argv ?? []);
   if ("signal" in way) {
     const act = async () => {
       for (const { identity } of session.processes) signalProcess(identity, way.signal);

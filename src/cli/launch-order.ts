@@ -8,7 +8,8 @@ import { commandOf, findBinary } from "../control/binary.ts";
 import { agentEnvironment, ownHome } from "../control/environment.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { oneLine } from "../lib/width.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, type FlagSpec, parseDuration, usage } from "./arguments.ts";
@@ -39,41 +40,64 @@ export const orderNotes = [
 export function requestOf(args: Arguments, context: Context, command: string, tied: boolean): StartRequest {
   const { adapter, words } = agentOf(args, context, command);
   const prompt = readPrompt(args, words, command);
+  const note = {
+    name: nameIn(args, "--name", command),
+    group: nameIn(args, "--group", command),
+    labels: labelsOf(args, command),
+  };
+  return startRequest(args, context, command, {
+    adapter,
+    which: { kind: "new", session: null },
+    prompt,
+    permission: permissionOf(args.one("--permission"), command),
+    inherited: null,
+    cwd: directoryOf(args.one("--cwd"), context),
+    home: homeOf(adapter, context),
+    tied,
+    before: null,
+    ref: null,
+    note,
+  });
+}
+
+interface Beginning extends Pick<StartRequest, "adapter" | "cwd" | "home" | "tied" | "before" | "ref" | "note"> {
+  which: { kind: "new"; session: null } | { kind: "continue"; session: string };
+  prompt: string;
+  permission: Permission | null;
+  /** What the session was launched with; null: nobody knows, or it is new. */
+  inherited: Permission | null;
+}
+
+/** What launch, run and send have in common; says on stderr what the agent may do, where nobody said it now. */
+export function startRequest(args: Arguments, context: Context, command: string, wanted: Beginning): StartRequest {
+  const { adapter, which, prompt, inherited, ...rest } = wanted;
   checkPromptFits(prompt, adapter);
-  const cwd = directoryOf(args.one("--cwd"), context);
-  const permission = permissionOf(args.one("--permission"), command);
+  const permission = wanted.permission ?? inherited;
+  const facts = { model: args.one("--model"), permission, prompt, extra: args.rest };
+  const order = which.kind === "new" ? { ...facts, ...which } : { ...facts, ...which };
   const program = commandOf(adapter, context.env);
-  const order = {
-    kind: "new",
-    session: null,
-    model: args.one("--model"),
-    permission,
-    extra: args.rest,
-  } as const;
-  const home = homeOf(adapter, context);
-  const refusal = adapter.invocation.refuses({ ...order, prompt }, callerFacts(context));
+  const isRoot = process.getuid?.() === 0;
+  const refusal = adapter.invocation.refuses(order, { isRoot, env: context.env });
   if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
-  const own = ownSettingOf(adapter, home, cwd);
-  if (permission === null) context.err(`agentctl: ${adapter.agent}: ${own.meaning}\n`);
+  const own = ownSettingOf(adapter, rest.home, rest.cwd);
+  const unless = args.rest.length > 0 ? " (unless what you hand on says otherwise)" : "";
+  const talk = (text: string): void => context.err(`agentctl: ${oneLine(text)}\n`);
+  if (permission === null) talk(`${adapter.agent}: ${own.meaning}${unless}`);
+  else if (wanted.permission === null)
+    talk(`--permission ${permission}, as it was launched: ${adapter.invocation.permissions[permission].meaning}`);
+  const duration = (flag: string, text: string): number => positive(parseDuration(text, command), flag, command);
   const maxTime = args.one("--max-time");
   return {
-    ...{
-      adapter,
-      command: program,
-      order: { ...order, prompt },
-      cwd,
-      home,
-      env: context.env,
-      tied,
-      before: null,
-      ref: null,
-    },
-    note: { name: nameOf(args, "--name"), group: nameOf(args, "--group"), labels: labelsOf(args, command) },
-    maxTimeMs: maxTime === null ? null : positive(parseDuration(maxTime, command), "--max-time", command),
-    startTimeoutMs: positive(parseDuration(args.one("--start-timeout") ?? "60s", command), "--start-timeout", command),
+    ...rest,
+    adapter,
+    command: program,
+    order,
+    env: context.env,
+    maxTimeMs: maxTime === null ? null : duration("--max-time", maxTime),
+    startTimeoutMs: duration("--start-timeout", args.one("--start-timeout") ?? "60s"),
     share: args.has("--share"),
     ownIsBypass: own.isBypass,
-    warn: (text) => context.err(`agentctl: ${text}\n`),
+    warn: talk,
   };
 }
 
@@ -81,8 +105,6 @@ function positive(ms: number, flag: string, command: string): number {
   if (ms === 0) throw usage(`${flag} must be more than nothing`, command);
   return ms;
 }
-
-export const callerFacts = ({ env }: Context) => ({ isRoot: process.getuid?.() === 0, env });
 
 /** With one word that word is the prompt, unless the prompt comes from elsewhere. */
 function agentOf(args: Arguments, context: Context, command: string): { adapter: Adapter; words: string[] } {
@@ -139,31 +161,32 @@ function homeOf(adapter: Adapter, { env }: Context): string {
   return home;
 }
 
-/** What the agent may do if nobody says anything else. */
+/** What the agent may do if nobody says anything else. What cannot be read may allow everything. */
 export function ownSettingOf(adapter: Adapter, home: string, cwd: string): OwnSetting {
   const { files, judge } = adapter.invocation.ownSetting;
   const places = [...new Set([cwd, placeOf(cwd) ?? cwd])];
-  return judge(files(home, cwd).map(textOf), places);
-}
-
-const settingLimit = 1024 * 1024;
-
-function textOf(path: string): string | null {
-  try {
-    return withFile(path, (file) => readWhole(file, settingLimit).toString("utf8"));
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return null;
+  const texts: (string | null)[] = [];
+  for (const path of files(home, cwd)) {
+    try {
+      texts.push(withFile(path, (file) => readWhole(file, settingLimit).toString("utf8")));
+    } catch (error) {
+      if (!isGone(error) && errorCode(error) !== "ENOTDIR")
+        return { meaning: `its own setting, which cannot be read: ${path}: ${failureText(error)}`, isBypass: true };
+      texts.push(null);
+    }
   }
+  return judge(texts, places);
 }
+
+const settingLimit = 16 * 1024 * 1024;
 
 const longestName = 200;
 
-function nameOf(args: Arguments, flag: string): string | null {
+function nameIn(args: Arguments, flag: string, command: string): string | null {
   const name = args.one(flag);
   if (name === null) return null;
   const isPlain = /^[\p{L}\p{N}][\p{L}\p{N} ._/-]*$/u.test(name) && name.length <= longestName;
-  if (!isPlain) throw usage(`${flag} takes letters, digits, spaces and . _ / -`, "launch");
+  if (!isPlain) throw usage(`${flag} takes letters, digits, spaces and . _ / -`, command);
   return name;
 }
 

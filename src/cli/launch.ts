@@ -1,6 +1,7 @@
 // agentctl launch: starts an agent and answers with its session's id. It works on when this command, and the terminal, are gone.
 import type { Launched } from "../control/launch.ts";
 import { type StartRequest, startSession } from "../control/start-session.ts";
+import { oneLine } from "../lib/width.ts";
 import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
@@ -35,6 +36,7 @@ export async function tellStart(
   json: boolean,
   context: Context,
 ): Promise<void> {
+  if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
   const row = (await lookAtRows(context)).rows.find(({ launch: note }) => note?.id === launched.launch) ?? null;
   if (json) {
     context.out(`${JSON.stringify(clean(startJson(launched, request, row)))}\n`);
@@ -42,7 +44,7 @@ export async function tellStart(
   }
   const ref = row?.ref ?? launched.id;
   const word = row === null ? "begun" : statusWord(row.session);
-  const where = row?.session.cwd == null ? "" : ` in ${homeRelative(row.session.cwd, context)}`;
+  const where = row?.session.cwd == null ? "" : ` in ${oneLine(homeRelative(row.session.cwd, context))}`;
   const pid = row?.session.processes[0]?.identity.pid;
   context.err(
     `agentctl: ${ref} is ${word}${where}${pid === undefined ? "" : ` (pid ${pid})`}; agentctl logs -f ${ref}\n`,

@@ -53,16 +53,24 @@ function readFile(path: string): Buffer {
       closeSync(fd);
     }
   } catch (error) {
-    if (error instanceof AgentctlError) throw error;
-    const why = errorCode(error) === "ENOENT" ? "no such file" : failureText(error);
-    throw new AgentctlError("usage", `cannot read the prompt from ${path}: ${why}`, { cause: error });
+    throw unreadable(path, error);
   }
+}
+
+function unreadable(source: string, error: unknown): unknown {
+  if (error instanceof AgentctlError) return error;
+  const why = errorCode(error) === "ENOENT" ? "no such file" : failureText(error);
+  return new AgentctlError("usage", `cannot read the prompt from ${source}: ${why}`, { cause: error });
 }
 
 function readStdin(): Buffer {
   if (isTerminal(0))
     throw new AgentctlError("usage", "standard input is a terminal", { hint: "echo TEXT | agentctl launch … -" });
-  return readAll(0);
+  try {
+    return readAll(0);
+  } catch (error) {
+    throw unreadable("standard input", error);
+  }
 }
 
 function readAll(fd: number): Buffer {

@@ -1,5 +1,6 @@
 // Turns what a person typed into one session, or says why it cannot.
 import { isMarked } from "../control/guard.ts";
+import type { ReadNote } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
@@ -21,7 +22,9 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
   const [only] = found;
   if (found.length === 1 && only !== undefined) return only;
   if (found.length > 1) throw ambiguous(reference, found);
-  if (!all.complete) {
+  // A name stands in a note: where one cannot be read it may be that name's.
+  const isNoted = all.problems.some(({ code }) => code === "note-unreadable") && !/^(pid:|\.$|@self$)/.test(reference);
+  if (!all.complete || isNoted) {
     const unread = "agentctl doctor says what could not be read";
     throw new AgentctlError("cannot-tell", `cannot tell whether there is a session ${reference}`, { hint: unread });
   }
@@ -30,9 +33,9 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
 
 function candidates(reference: string, { rows, notes }: Rows, context: Context): Row[] {
   if (reference === "@self") return sessionAbove(rows, context);
-  if (reference === "@last") return launchOf(rows, notes[0]?.id);
+  if (reference === "@last") return launched(rows, notes, notes[0]?.id);
   if (reference === ".") return sessionsHere(rows, context.cwd);
-  if (reference.startsWith("launch:")) return launchOf(rows, reference.slice("launch:".length));
+  if (reference.startsWith("launch:")) return launched(rows, notes, reference.slice("launch:".length));
   if (reference.startsWith("pid:")) {
     const number = reference.slice("pid:".length);
     if (!/^[1-9][0-9]*$/.test(number))
@@ -48,8 +51,20 @@ function candidates(reference: string, { rows, notes }: Rows, context: Context):
   return reference.length === 0 ? [] : rows.filter((row) => row.session.id?.toLowerCase().startsWith(wanted));
 }
 
-const launchOf = (rows: readonly Row[], id: string | undefined): Row[] =>
-  rows.filter((row) => id !== undefined && row.launch?.id === id).map((row) => whereItWent(row, rows));
+/** Also an older launch of a session that was continued since. */
+function launched(rows: readonly Row[], notes: readonly ReadNote[], id: string | undefined): Row[] {
+  const note = notes.find((each) => each.id === id);
+  const own = rows.filter(
+    ({ launch, session }) =>
+      note !== undefined &&
+      (launch?.id === id ||
+        (note.session !== null &&
+          session.id === note.session &&
+          session.agent === note.agent &&
+          session.home === note.home)),
+  );
+  return own.map((row) => whereItWent(row, rows));
+}
 
 /** A launch is its live process: who types `/clear` there goes on in another session, and the name goes along. */
 function whereItWent(row: Row, rows: readonly Row[]): Row {

@@ -2,17 +2,20 @@
 import { randomUUID } from "node:crypto";
 import { commandOf } from "../control/binary.ts";
 import { agentEnvironment } from "../control/environment.ts";
-import { callerOf, guardTarget } from "../control/guard.ts";
+import { callerOf, guardPermission, guardTarget } from "../control/guard.ts";
 import { oneAtATime } from "../control/places.ts";
 import { checkContinuable } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { isHosted } from "../core/session.ts";
+import { failureText } from "../observe/failure.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import { isTerminal } from "../sys/stdout.ts";
+import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
+import { ownSettingOf } from "./launch-order.ts";
 import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
-import { adapterOf, idOf, isHosted, ownDirectory } from "./send.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 import { shellWord } from "./shell-word.ts";
 
@@ -36,7 +39,7 @@ export const resume: Command = {
     if (extra !== undefined) throw usage("resume takes one session; agentctl send says something to it", "resume");
     const fork = args.has("--fork");
     if (args.has("--print")) {
-      const { row } = await checked(reference, fork, context);
+      const { row } = await checked(reference, fork, args.rest, context);
       context.out(`${shellLine(row, fork, args.rest, context)}\n`);
       return 0;
     }
@@ -46,22 +49,36 @@ export const resume: Command = {
     }
     // The lock goes at the moment this process becomes the agent: from then on the agent itself can be seen.
     return await oneAtATime(context.env, async () => {
-      const { row } = await checked(reference, fork, context);
+      const { row } = await checked(reference, fork, args.rest, context);
       const { program, args: words, env, cwd } = interfaceOf(row, fork, args.rest, context);
-      process.chdir(cwd);
-      return becomeProgram(program, words, { ...env, PWD: cwd });
+      try {
+        process.chdir(cwd);
+        return becomeProgram(program, words, { ...env, PWD: cwd });
+      } catch (error) {
+        throw new AgentctlError("agent-missing", `cannot become ${program} in ${cwd}: ${failureText(error)}`, {
+          cause: error,
+        });
+      }
     });
   },
 };
 
-async function checked(reference: string, fork: boolean, context: Context): Promise<{ row: Row }> {
+async function checked(
+  reference: string,
+  fork: boolean,
+  extra: readonly string[],
+  context: Context,
+): Promise<{ row: Row }> {
   const all = await lookAroundAtRows(context);
   context.err(problemLines(all.problems));
   const row = resolve(reference, all, context);
   idOf(row);
-  guardTarget(row.session, row.ref, callerOf(all.around, context.env), all.around, all.notes);
+  const caller = callerOf(all.around, context.env);
+  const own = ownSettingOf(adapterOf(row), row.session.home, ownDirectory(row));
+  guardTarget(row.session, row.ref, caller, all.around, all.notes);
+  guardPermission({ permission: null, extra }, own.isBypass, caller);
   // A host shares its sessions with every interface that asks for them.
-  if (!fork && !isHosted(row)) checkContinuable(row.session, row.ref);
+  if (!fork && !isHosted(row.session)) checkContinuable(row.session, row.ref);
   return { row };
 }
 

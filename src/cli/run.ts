@@ -1,8 +1,9 @@
 // agentctl run: an agent in the foreground. Progress on stderr, the final answer on stdout; it ends with this command.
 import type { Adapter } from "../adapters/adapter.ts";
 import { endLaunch } from "../control/end-launch.ts";
-import type { Launched } from "../control/launch.ts";
+import { type Launched, leftoverLines } from "../control/launch.ts";
 import { interruption, type StartRequest, startSession } from "../control/start-session.ts";
+import type { Stopped } from "../control/stop.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
@@ -37,24 +38,36 @@ export const run: Command = {
   async run(args, context) {
     const request = requestOf(args, context, "run", true);
     const { interrupted, again, release } = interruption();
-    const begun = performance.now();
     try {
       const launched = await startSession(request);
+      const begun = performance.now();
+      if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
       context.err(`agentctl: ${launched.id} has begun (agentctl status ${launched.id})\n`);
       const row = await Promise.race([untilOver(launched, request, context), interrupted]).catch(async (error) => {
         const gently = endLaunch(launched.launch, context.env);
         const now = again.then(() => endLaunch(launched.launch, context.env, "now"));
-        await Promise.race([gently, now]);
+        tellLeft(await Promise.race([gently, now]), context);
         throw error;
       });
-      const isTooLong = request.maxTimeMs !== null && performance.now() - begun >= request.maxTimeMs;
-      if (isTooLong) context.err(`agentctl: ended: --max-time ${shortDuration(request.maxTimeMs ?? 0)} was over\n`);
-      return await answer(row, args.has("--json"), context);
+      const code = await answer(row, args.has("--json"), context);
+      // The limit counts from the agent's start, a moment before its session began.
+      const isTooLong = request.maxTimeMs !== null && performance.now() - begun >= request.maxTimeMs - startsWithinMs;
+      if (isTooLong && code !== 0)
+        context.err(`agentctl: ended: --max-time ${shortDuration(request.maxTimeMs ?? 0)} was over\n`);
+      // The answer is out; what its tools left running, or the agent itself if it lingers, does not outlive this command.
+      tellLeft(await endLaunch(launched.launch, context.env, "over"), context);
+      return code;
     } finally {
       release();
     }
   },
 };
+
+const startsWithinMs = 1_000;
+
+function tellLeft(stopped: readonly Stopped[], context: Context): void {
+  for (const line of leftoverLines(stopped)) context.err(`agentctl: ${oneLine(line)}\n`);
+}
 
 /** Headless: when it waits for a person nobody will come, so it is ended then, too. */
 async function untilOver(launched: Launched, request: StartRequest, context: Context): Promise<Row> {
@@ -77,9 +90,11 @@ async function untilOver(launched: Launched, request: StartRequest, context: Con
   if (value === null) throw new AgentctlError("agent-failed", `${launched.id} is gone, and nothing is recorded of it`);
   if (needsPerson(value)) await endLaunch(launched.launch, context.env);
   // Its holder writes the exit status a moment after the agent's end.
-  await within(deadlineIn(2_000), launched.holder.exited);
+  await within(deadlineIn(exitFileMs), launched.holder.exited);
   return needsPerson(value) ? value : (mine((await lookAtRows(context)).rows) ?? value);
 }
+
+const exitFileMs = 300;
 
 const needsPerson = ({ session: { status } }: Row): boolean =>
   status.state === "running" && status.activity === "waiting";

@@ -1,20 +1,20 @@
 // agentctl send: one more message to a session. A stopped one goes on headless; a hosted one gets it through its host.
-import { existsSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
-import { adapterNamed } from "../adapters/registry.ts";
-import { commandOf } from "../control/binary.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
 import { sendToHosted } from "../control/hosted.ts";
-import { type StartRequest, startSession } from "../control/start-session.ts";
+import { oneAtATime } from "../control/places.ts";
+import { startSession } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { type Arguments, parseDuration, usage } from "./arguments.ts";
+import { isHosted, isSameSession } from "../core/session.ts";
+import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
+import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { tellStart } from "./launch.ts";
-import { callerFacts, ownSettingOf, permissionOf } from "./launch-order.ts";
-import { checkPromptFits, promptFlags, readPrompt } from "./prompt.ts";
+import { permissionOf, startRequest } from "./launch-order.ts";
+import { promptFlags, readPrompt } from "./prompt.ts";
 import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { clean, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 
 export const send: Command = {
@@ -48,72 +48,30 @@ export const send: Command = {
     const row = resolve(reference, all, context);
     const adapter = adapterOf(row);
     guardTarget(row.session, row.ref, callerOf(all.around, context.env), all.around, all.notes);
-    if (isHosted(row)) return await sendThroughHost(row, adapter, text, args, context);
-    const request = continueRequest(row, adapter, text, args, context);
+    if (isHosted(row.session)) return await sendThroughHost(row, adapter, text, args, context);
+    const { session, launch, ref } = row;
+    const request = startRequest(args, context, "send", {
+      adapter,
+      which: { kind: "continue", session: idOf(row) },
+      prompt: text,
+      permission: permissionOf(args.one("--permission"), "send"),
+      inherited: launch?.permission ?? null,
+      cwd: ownDirectory(row),
+      home: session.home,
+      tied: false,
+      before: session,
+      ref,
+      note: { name: launch?.name ?? null, group: launch?.group ?? null, labels: launch?.labels ?? {} },
+    });
     const launched = await startSession(request);
     await tellStart(launched, request, args.has("--json"), context);
     return 0;
   },
 };
 
-export function adapterOf({ session }: Row): Adapter {
-  const adapter = adapterNamed(session.agent);
-  if (adapter === null) throw new Error(`no adapter for ${session.agent}`);
-  return adapter;
-}
+const flagsOfAStart = ["--permission", "--model", "--max-time", "--start-timeout"];
 
-export const isHosted = ({ session: { status } }: Row): boolean =>
-  status.state === "running" && status.owner.kind === "host";
-
-function continueRequest(row: Row, adapter: Adapter, prompt: string, args: Arguments, context: Context): StartRequest {
-  checkPromptFits(prompt, adapter);
-  const { session, launch, ref } = row;
-  const id = idOf(row);
-  const permission = permissionOf(args.one("--permission"), "send") ?? launch?.permission ?? null;
-  const order = {
-    kind: "continue",
-    session: id,
-    model: args.one("--model"),
-    permission,
-    extra: args.rest,
-  } as const;
-  const refusal = adapter.invocation.refuses({ ...order, prompt }, callerFacts(context));
-  if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
-  const maxTime = args.one("--max-time");
-  const cwd = ownDirectory(row);
-  return {
-    ...{
-      adapter,
-      command: commandOf(adapter, context.env),
-      order: { ...order, prompt },
-      cwd,
-      home: session.home,
-    },
-    ...{ env: context.env, tied: false, before: session, ref },
-    note: { name: launch?.name ?? null, group: launch?.group ?? null, labels: launch?.labels ?? {} },
-    maxTimeMs: maxTime === null ? null : parseDuration(maxTime, "send"),
-    startTimeoutMs: parseDuration(args.one("--start-timeout") ?? "60s", "send"),
-    share: args.has("--share"),
-    ownIsBypass: ownSettingOf(adapter, session.home, cwd).isBypass,
-    warn: (text) => context.err(`agentctl: ${text}\n`),
-  };
-}
-
-export function idOf({ session, ref }: Row): string {
-  if (session.id !== null) return session.id;
-  throw new AgentctlError("refused", `${ref} has no session yet: there is nothing to go on with`);
-}
-
-/** Agents look for the conversation in the directory that it was held in. */
-export function ownDirectory({ session, ref }: Row): string {
-  const { cwd } = session;
-  if (cwd === null)
-    throw new AgentctlError("cannot-tell", `the record of ${ref} does not say in which directory it was held`);
-  if (existsSync(cwd)) return cwd;
-  const hint = `make the directory again (git worktree add, mkdir), then repeat; agentctl logs ${ref} still reads it`;
-  throw new AgentctlError("refused", `its directory is gone: ${cwd}`, { hint });
-}
-
+/** Its host runs it already: with the model and the permission that it has there. */
 async function sendThroughHost(
   row: Row,
   adapter: Adapter,
@@ -121,15 +79,24 @@ async function sendThroughHost(
   args: Arguments,
   context: Context,
 ): Promise<number> {
+  const useless =
+    flagsOfAStart.find((flag) => args.has(flag)) ?? (args.rest.length > 0 ? "what stands behind --" : null);
+  if (useless !== null)
+    throw new AgentctlError(
+      "refused",
+      `${row.ref} lives in a host, with settings of its own: ${useless} cannot be passed on`,
+    );
   const id = idOf(row);
-  const said = await sendToHosted(row.session, adapter, text);
-  const now = (await lookAroundAtRows(context)).rows.find(
-    ({ session }) => session.id === id && session.home === row.session.home,
-  );
-  if (args.has("--json")) context.out(`${JSON.stringify(clean(sessionJson(now ?? row)))}\n`);
-  else {
-    context.err(`agentctl: handed to its host: ${said}; ${row.ref} is ${statusWord((now ?? row).session)}\n`);
-    context.out(`${id}\n`);
+  const said = await oneAtATime(context.env, () => sendToHosted(row.session, adapter, text));
+  const { rows } = await lookAroundAtRows(context);
+  const now = rows.find(({ session }) => isSameSession(session, row.session)) ?? row;
+  if (args.has("--json")) {
+    const { agent, cwd, processes } = now.session;
+    const json = { id, ref: now.ref, agent, launch: null, process: processes[0]?.identity ?? null, cwd };
+    context.out(`${JSON.stringify(clean({ ...json, group: now.launch?.group ?? null, permission: null }))}\n`);
+    return 0;
   }
+  context.err(`agentctl: handed to its host: ${said}; ${row.ref} is ${statusWord(now.session)}\n`);
+  context.out(`${id}\n`);
   return 0;
 }

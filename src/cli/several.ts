@@ -16,6 +16,10 @@ export interface Chosen {
   row: Row;
 }
 
+/** Whoever asks for one session by its reference gets one JSON value; a group is a list, however many are in it. */
+export const isOne = (args: Arguments): boolean =>
+  args.words.length === 1 && !args.has("--group") && !args.has("--label");
+
 export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {
   const group = args.one("--group");
   const labels = args.all("--label").map((label) => {

@@ -1,17 +1,20 @@
 // agentctl stop: ends sessions, says what was ended and what was left alone.
 import { type Caller, callerOf, guardTarget } from "../control/guard.ts";
+import { readNotes } from "../control/notes.ts";
 import { type Stopped, stopSessions } from "../control/stop.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
 import { oneLine } from "../lib/width.ts";
+import { checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { canAsk, confirm } from "./question.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
-import { chooseRows, severalFlags } from "./several.ts";
+import { chooseRows, isOne, severalFlags } from "./several.ts";
 
 export const stop: Command = {
   usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--host] [-y] [--json]",
@@ -54,25 +57,34 @@ export const stop: Command = {
     }));
     const options = { graceMs, now: args.has("--now"), leftovers: args.has("--leftovers"), host: args.has("--host") };
     const answers = await stopSessions(targets, options, all.around, caller.pids, context.env);
-    const told = answers.map((answer, index) => ({ answer, row: rows[index] })).filter(hasRow);
+    const fresh = await withExits(rows, answers, context);
+    const told = answers.map((answer, index) => ({ answer, row: fresh[index] })).filter(hasRow);
     const failures = answers.flatMap(({ failure }) => failure ?? []);
     if (rows.length === 1 && failures[0] !== undefined) throw failures[0];
     if (args.has("--json")) {
       const json = told.map(({ answer, row }) => stopJson(answer, row));
-      context.out(`${JSON.stringify(clean(rows.length === 1 ? json[0] : json))}\n`);
+      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
     } else for (const { answer, row } of told) context.out(stopText(answer, row));
     return Math.max(...answers.map(exitCodeOf));
   },
 };
 
+const exitPatienceMs = 300;
+
+/** With the exit statuses that their holders write a moment after the agents' ends. */
+async function withExits(rows: readonly Row[], answers: readonly Stopped[], { env }: Context): Promise<Row[]> {
+  const deadline = deadlineIn(exitPatienceMs);
+  for (;;) {
+    const { notes } = readNotes(env);
+    const fresh = rows.map((row) => ({ ...row, launch: notes.find(({ id }) => id === row.launch?.id) ?? row.launch }));
+    const isWhole = fresh.every(({ launch }, at) => launch?.exit !== null || (answers[at]?.ended.length ?? 0) === 0);
+    if (isWhole || deadline.isOver()) return fresh;
+    await pause(20);
+  }
+}
+
 const hasRow = (each: { answer: Stopped; row: Row | undefined }): each is { answer: Stopped; row: Row } =>
   each.row !== undefined;
-
-function checkKnown({ session, ref }: Row): void {
-  if (session.status.state !== "unknown") return;
-  const message = `cannot tell whether ${ref} is running: ${session.status.why}`;
-  throw new AgentctlError("cannot-tell", message, { hint: `agentctl why ${ref}; nothing was done` });
-}
 
 /** Most agents take their tools along: this command would be gone before it could answer. */
 function checkNotAround({ session, ref }: Row, caller: Caller): void {

@@ -10,7 +10,7 @@ import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAtRows, type Row, type Rows } from "./sessions.ts";
-import { type Chosen, chooseRows, severalFlags } from "./several.ts";
+import { type Chosen, chooseRows, isOne, severalFlags } from "./several.ts";
 
 const untils = ["done", "stopped", "idle", "waiting"] as const;
 type Until = (typeof untils)[number];
@@ -61,7 +61,7 @@ export const wait: Command = {
     const over = now.filter(({ row }) => isOver(row, until));
     if (args.has("--json")) {
       const json = now.map(({ each, row }) => sessionJson(row ?? each.last));
-      context.out(`${JSON.stringify(clean(now.length === 1 ? json[0] : json))}\n`);
+      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
     } else
       for (const { each, row } of over) {
         const text = row === null ? each.whyGone() : verdict(row, until).text;

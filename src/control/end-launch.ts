@@ -9,27 +9,35 @@ import { readNotes } from "./notes.ts";
 import { type Stopped, stopSessions } from "./stop.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
 
-const graceMs = 10_000;
+const graceMs = { gently: 10_000, over: 1_000, now: 0 } as const;
 
-/** `how` now: without a gentle signal. */
-export async function endLaunch(
-  launch: string,
-  env: Environment,
-  how: "gently" | "now" = "gently",
-): Promise<Stopped[]> {
+/** Now: without a gentle signal. Over: its session has ended, and whoever of it lingers has no work to finish. */
+export type HowToEnd = keyof typeof graceMs;
+
+export async function endLaunch(launch: string, env: Environment, how: HowToEnd = "gently"): Promise<Stopped[]> {
   const around = await lookAround(env);
   const { pids } = callerOf(around, env);
-  const isOfLaunch = (row: ProcessRow): boolean => launchOf(row) === launch && isLive(row);
-  const sessions = sessionsOf(launch, around, env, isOfLaunch);
-  const targets = sessions.map((session) => ({ session, launches: [launch] }));
-  const options = { graceMs, now: how === "now", leftovers: false, host: false };
-  const stopped = await stopSessions(targets, options, around, pids, env);
+  const isOfLaunch = (row: ProcessRow): boolean =>
+    launchOf(row) === launch && isLive(row) && !pids.has(row.identity.pid);
+  const running = around.list.sessions.filter(
+    ({ status, processes }) =>
+      status.state === "running" && status.owner.kind === "process" && processes.some(isOfLaunch),
+  );
   // What is not a session yet: a wrapper, or an agent that hangs at its start.
-  const owners = sessions.flatMap(({ processes }) => processes);
-  const rest = around.table.rows.filter((row) => isOfLaunch(row) && !pids.has(row.identity.pid));
-  const unowned = rest.filter((row) => !owners.some((owner) => sameProcess(owner.identity, row.identity)));
-  await endProcesses(unowned.map((row) => ({ process: row.identity, steps })));
-  return stopped;
+  const owners = running.flatMap(({ processes }) => processes);
+  const unowned = around.table.rows.filter(
+    (row) => isOfLaunch(row) && !owners.some((owner) => sameProcess(owner.identity, row.identity)),
+  );
+  if (running.length === 0) await endProcesses(unowned.map((row) => ({ process: row.identity, steps })));
+  const targets = running.length > 0 ? running : pastSessions(launch, around, env);
+  const options = { graceMs: graceMs[how], now: how === "now", leftovers: false, host: false };
+  return await stopSessions(
+    targets.map((session) => ({ session, launches: [launch] })),
+    options,
+    running.length > 0 ? around : await lookAround(env),
+    pids,
+    env,
+  );
 }
 
 const steps = [
@@ -37,25 +45,31 @@ const steps = [
   { signal: "SIGKILL", patienceMs: 2_000 },
 ] as const;
 
-/** The one that its process has; else the one that its note names: over, but its tools may have left something running. */
-function sessionsOf(
-  launch: string,
-  { list }: Surroundings,
-  env: Environment,
-  isOfLaunch: (row: ProcessRow) => boolean,
-): Session[] {
-  const running = list.sessions.filter(
-    ({ status, processes }) =>
-      status.state === "running" && status.owner.kind === "process" && processes.some(isOfLaunch),
-  );
-  if (running.length > 0) return running;
+/** It is over, or never was: but something that it started may carry its tag. */
+function pastSessions(launch: string, { list }: Surroundings, env: Environment): Session[] {
   const note = readNotes(env).notes.find(({ id }) => id === launch);
-  return list.sessions.filter(
-    ({ id, agent, home, status }) =>
-      note !== undefined &&
-      id === note.session &&
-      agent === note.agent &&
-      home === note.home &&
-      status.state === "stopped",
-  );
+  if (note === undefined) return [];
+  const { agent, home, session: id } = note;
+  const past = list.sessions.find((session) => session.id === id && session.agent === agent && session.home === home);
+  return [past ?? { ...nothingKnown, agent, home, id }];
 }
+
+const nothingKnown: Omit<Session, "agent" | "home" | "id"> = {
+  status: { state: "stopped", outcome: null },
+  reason: null,
+  since: null,
+  waiting: null,
+  background: null,
+  cwd: null,
+  startedAt: null,
+  updatedAt: null,
+  endedAt: null,
+  parent: null,
+  continuedBy: null,
+  record: null,
+  job: null,
+  processes: [],
+  conflicts: [],
+  evidence: [],
+  wouldChange: [],
+};

@@ -3,9 +3,10 @@
 
 import type { Order } from "../adapters/invocation.ts";
 import { adapterNamed } from "../adapters/registry.ts";
+import { isMultiplexer } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../core/process.ts";
-import type { Session } from "../core/session.ts";
+import { isHosted, type Session } from "../core/session.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
 import type { LaunchNote } from "./notes.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -30,7 +31,9 @@ export function callerOf({ list, table }: Surroundings, env: Environment): Calle
         (!isHosted(session) || isMarked(session, env)),
     ),
   );
-  const byMark = running.filter((session) => isMarked(session, env) && !byProcess.includes(session));
+  // Below a multiplexer people work, whoever started it.
+  const isPane = above.some(isMultiplexer);
+  const byMark = isPane ? [] : running.filter((session) => isMarked(session, env) && !byProcess.includes(session));
   const isBelowAgent = above.some((row) =>
     running.some(({ processes }) => processes.some((each) => samePid(each, row))),
   );
@@ -40,8 +43,6 @@ export function callerOf({ list, table }: Surroundings, env: Environment): Calle
 }
 
 const samePid = (a: ProcessRow, b: ProcessRow): boolean => a.identity.pid === b.identity.pid;
-
-const isHosted = ({ status }: Session): boolean => status.state === "running" && status.owner.kind === "host";
 
 /** What a tool started may have left the tree; its environment still says whose it is. */
 export function isMarked({ agent, id }: Session, env: Environment): boolean {
@@ -63,7 +64,11 @@ function ancestors(table: ProcessTable, pid: number): ProcessRow[] {
 const lift = 'a person can lift this: {"insideAgents": "free"} in agentctl\'s config.json';
 
 /** Also by its own setting; and what is handed on to the agent could be anything. */
-export function guardPermission({ permission, extra }: Order, ownIsBypass: boolean, caller: Caller): void {
+export function guardPermission(
+  { permission, extra }: Pick<Order, "permission" | "extra">,
+  ownIsBypass: boolean,
+  caller: Caller,
+): void {
   if (!caller.isGuarded) return;
   const refuse = (what: string) =>
     new AgentctlError("refused", `called from inside an agent's session: ${what}`, { hint: lift });

@@ -7,26 +7,45 @@ import { type HeldFiles, type SpawnedHolder, spawnHolder } from "../sys/spawn.ts
 export const holderMark = "agentctl-holder";
 
 /**
- * The agent runs in the foreground: what a shell starts with & ignores SIGINT for good. The two watches end with the
- * agent; their numbers are still ours then, since nobody but us could have reaped them.
+ * The agent runs in the foreground: what a shell starts with & ignores SIGINT for good. Names begin with _agentctl: a
+ * variable of the caller's with the same name would change under the agent's eyes. The watches end with the agent; their
+ * numbers are still ours then, since nobody but us could have reaped them. Where agentctl itself is gone, the time limit is
+ * kept by hand: our children are ours until we have reaped them, and those that have become another program are the agent.
  */
-const script = `exit=$1 tag=$2 given=$3 limit=$4 lifeline=$5 agentctl=$6 main=$7; shift 7
+const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7; shift 7
 trap '' HUP INT TERM QUIT
-end() { "$agentctl" \${main:+"$main"} end-launch "$tag" </dev/null >/dev/null 2>&1; }
-watches=
-if [ -n "$limit" ]; then
-  ( exec 4<&-; trap 'kill $! 2>/dev/null; exit' TERM; sleep "$limit" & wait $!; end ) & watches=$!
+_agentctl_signal() {
+  for _agentctl_child in $(cat /proc/$$/task/$$/children 2>/dev/null); do
+    cmp -s /proc/$_agentctl_child/cmdline /proc/$$/cmdline || kill -$1 $_agentctl_child
+  done 2>/dev/null
+}
+_agentctl_end() {
+  "$_agentctl_self" \${_agentctl_main:+"$_agentctl_main"} end-launch "$_agentctl_tag" </dev/null >/dev/null 2>&1 ||
+    { _agentctl_signal TERM; sleep 10 & wait $!; _agentctl_signal KILL; }
+}
+_agentctl_watches=
+if [ -n "$_agentctl_limit" ]; then
+  ( exec 4<&-; trap 'kill $! 2>/dev/null; exit' TERM; sleep "$_agentctl_limit" & wait $!; _agentctl_end ) & _agentctl_watches=$!
 fi
-if [ -n "$lifeline" ]; then
-  ( trap - TERM; read -r nothing <&4; end ) & watches="$watches $!"
+if [ -n "$_agentctl_tied" ]; then
+  ( trap 'kill $! 2>/dev/null; exit' TERM; read -r _agentctl_nothing <&4; _agentctl_end ) & _agentctl_watches="$_agentctl_watches $!"
 fi
 ( trap - HUP INT TERM QUIT; exec 4<&-
-  export AGENTCTL_TAG="$tag" AGENTCTL_TAG_SID=$$
-  [ -z "$given" ] || export AGENTCTL_TAG_SESSION="$given"
-  exec "$@" ); r=$?
-[ -z "$watches" ] || kill $watches 2>/dev/null
-umask 077; echo $r >"$exit.tmp" && mv "$exit.tmp" "$exit"
+  export AGENTCTL_TAG="$_agentctl_tag" AGENTCTL_TAG_SID=$$
+  [ -z "$_agentctl_given" ] || export AGENTCTL_TAG_SESSION="$_agentctl_given"
+  exec "$@" ); _agentctl_status=$?
+[ -z "$_agentctl_watches" ] || kill $_agentctl_watches 2>/dev/null
+umask 077; echo $_agentctl_status >"$_agentctl_exit.tmp" && mv "$_agentctl_exit.tmp" "$_agentctl_exit"
 `;
+
+/** Where the words of a holder stand in its arguments: sh, -c, the script, the mark, then these. */
+const position = { launch: 5, given: 6 } as const;
+
+/** The launch and the session ("<agent>:<id>", or null) of a holder, by its arguments; null: no holder. */
+export function heldIn(argv: readonly string[]): { launch: string; given: string | null } | null {
+  if (argv[3] !== holderMark) return null;
+  return { launch: argv[position.launch] ?? "", given: argv[position.given] || null };
+}
 
 export interface Held {
   launch: string;

@@ -7,16 +7,18 @@ import type { Adapter } from "../adapters/adapter.ts";
 import type { Order } from "../adapters/invocation.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
-import { writeWhole } from "../lib/atomic-file.ts";
+import { writeFileAtomically, writeWhole } from "../lib/atomic-file.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
+import { selfCommand } from "../sys/self.ts";
 import type { SpawnedHolder } from "../sys/spawn.ts";
 import { endLaunch } from "./end-launch.ts";
 import { agentEnvironment } from "./environment.ts";
-import { startHolder } from "./holder.ts";
+import { type Held, startHolder } from "./holder.ts";
 import { agentctlHome, forgetLaunch, type LaunchNote, launchFiles, writeNote } from "./notes.ts";
 import { type Sign, SignsOfLife } from "./signs-of-life.ts";
+import type { Stopped } from "./stop.ts";
 
 export interface LaunchOrder {
   adapter: Adapter;
@@ -40,8 +42,8 @@ export interface Launched {
   id: string;
   launch: string;
   holder: SpawnedHolder;
-  /** It had ended before we could answer. */
-  isOver: boolean;
+  /** What could not be kept of it; null: all was. */
+  problem: string | null;
 }
 
 /** An agent that was started, before anybody knows whether it will begin its session. */
@@ -64,25 +66,30 @@ export class StartedLaunch {
     this.signs = new SignsOfLife(wanted, this.id, this.session, this.holder.pid);
   }
 
-  /** Until its process can be seen by others: from then on nobody else begins the same thing. */
-  async visible(): Promise<void> {
-    await this.signs.untilVisible();
-  }
-
   async begun(interrupted: Promise<never>): Promise<Launched> {
     try {
       const sign = await Promise.race([this.signs.untilBegun(this.holder.exited), interrupted]);
       if (sign.kind === "begun") {
-        if (sign.session !== this.session) this.note(sign.session);
-        return { id: sign.session, launch: this.id, holder: this.holder, isOver: sign.isOver };
+        const problem = sign.session === this.session ? null : this.noteOrProblem(sign.session);
+        return { id: sign.session, launch: this.id, holder: this.holder, problem };
       }
       throw failedStart(sign, this.wanted);
     } catch (error) {
-      await endLaunch(this.id, this.wanted.env);
+      const left = leftoverLines(await endLaunch(this.id, this.wanted.env));
       // Its last act is a file; what is forgotten before that would come back.
       await within(deadlineIn(holderPatienceMs), this.holder.exited);
       forgetLaunch(this.wanted.env, this.id);
-      throw error;
+      throw left.length === 0 || !(error instanceof AgentctlError) ? error : withLines(error, left);
+    }
+  }
+
+  /** The session runs: that its name and labels could not be kept is only worth a word. */
+  private noteOrProblem(session: string): string | null {
+    try {
+      this.note(session);
+      return null;
+    } catch (error) {
+      return `its name and labels could not be kept: ${failureText(error)}`;
     }
   }
 
@@ -120,12 +127,12 @@ export class StartedLaunch {
         exitFile: files.exit,
         limitMs: maxTimeMs,
         tied,
-        command: [
-          ...command,
-          ...invocation.headless(order.kind === "continue" ? order : { ...order, session: this.session }),
-        ],
+        ...wholeEnvironment(
+          [...command, ...invocation.headless(order.kind === "continue" ? order : { ...order, session: this.session })],
+          { ...agentEnvironment(env, adapter, home), PWD: cwd },
+          files.environment,
+        ),
         cwd,
-        env: { ...agentEnvironment(env, adapter, home), PWD: cwd },
         files: {
           stdin: invocation.promptBy === "stdin" ? open(promptFile(env, this.id, order.prompt)) : null,
           stdout: open(openSync(files.out, "wx", 0o600)),
@@ -137,6 +144,29 @@ export class StartedLaunch {
     }
   }
 }
+
+/**
+ * A shell drops variables whose names it could not use itself (exported functions, npm's settings). Where there are such,
+ * agentctl stands between the holder and the agent for a moment and puts them back; they wait in a file of their owner's.
+ */
+function wholeEnvironment(command: string[], env: Record<string, string>, file: string): Pick<Held, "command" | "env"> {
+  const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+  if (odd.length === 0) return { command, env };
+  writeFileAtomically(file, JSON.stringify(Object.fromEntries(odd)));
+  return { command: [...selfCommand(), "exec-agent", file, ...command], env };
+}
+
+export const leftoverLines = (stopped: readonly Stopped[]): string[] =>
+  stopped.flatMap(({ leftovers, survivors }) => [
+    ...survivors.map(({ row, why }) => `still there: pid ${row.identity.pid} ${row.name}: ${why}`),
+    ...leftovers.map(({ row, why }) => `left: pid ${row.identity.pid} ${row.name}: ${why}`),
+  ]);
+
+const withLines = (error: AgentctlError, lines: readonly string[]): AgentctlError =>
+  new AgentctlError(error.code, [error.message, ...lines.map((line) => `  ${line}`)].join("\n"), {
+    ...(error.hint === null ? {} : { hint: error.hint }),
+    cause: error,
+  });
 
 const promptKept = 4_000;
 const holderPatienceMs = 2_000;

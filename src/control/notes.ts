@@ -44,7 +44,8 @@ export function launchFiles(env: Environment, id: string) {
   const home = agentctlHome(env);
   const note = join(home, "launches", `${id}.json`);
   const exit = join(home, "launches", `${id}.exit`);
-  return { note, exit, out: join(home, "logs", `${id}.out`), err: join(home, "logs", `${id}.err`) };
+  const log = (kind: string): string => join(home, "logs", `${id}.${kind}`);
+  return { note, exit, out: log("out"), err: log("err"), environment: log("env") };
 }
 
 export function writeNote(env: Environment, note: LaunchNote): void {

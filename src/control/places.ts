@@ -12,7 +12,7 @@ import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import type { Caller } from "./guard.ts";
-import { holderMark } from "./holder.ts";
+import { heldIn } from "./holder.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 const lockPatienceMs = 30_000;
@@ -34,7 +34,7 @@ export async function oneAtATime<T>(
 async function takeLock(path: string, interrupted: Promise<never>): Promise<number> {
   const deadline = deadlineIn(lockPatienceMs);
   for (;;) {
-    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    const fd = openLock(path);
     // Somebody may have removed the file since: then what we locked is not what the next one will lock.
     if (tryLock(fd) && isStill(path, fd)) return fd;
     closeSync(fd);
@@ -50,6 +50,15 @@ async function takeLock(path: string, interrupted: Promise<never>): Promise<numb
   }
 }
 
+function openLock(path: string): number {
+  try {
+    return openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  } catch (error) {
+    const message = `cannot open ${path}: ${failureText(error)}; nothing was started`;
+    throw new AgentctlError("failed", message, { hint: "XDG_RUNTIME_DIR names another folder", cause: error });
+  }
+}
+
 function isStill(path: string, fd: number): boolean {
   try {
     return statSync(path).ino === fstatSync(fd).ino;
@@ -59,11 +68,14 @@ function isStill(path: string, fd: number): boolean {
   }
 }
 
-/** In a folder that is ours alone: in /tmp another user could have put one of this name. */
+/**
+ * One file for all of a user's commands, whatever their environments say: cron and ssh have no XDG_RUNTIME_DIR. In a folder
+ * that is ours alone: in /tmp another user could have put one of this name.
+ */
 function lockFile(env: Environment): string {
   const { uid } = userInfo();
-  const runtime = env["XDG_RUNTIME_DIR"];
-  const folder = runtime && isOurs(runtime, uid) ? join(runtime, "agentctl") : `/tmp/agentctl-${uid}`;
+  const wished = env["XDG_RUNTIME_DIR"]?.startsWith("/") ? env["XDG_RUNTIME_DIR"] : `/run/user/${uid}`;
+  const folder = isOurs(wished, uid) ? join(wished, "agentctl") : `/tmp/agentctl-${uid}`;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
@@ -135,15 +147,23 @@ function describe({ agent, id, status, since, processes }: Session): string {
   return `${agent} ${id ?? "without a session yet"} is ${word} there${when}${where}`;
 }
 
+export interface StartingHolder {
+  pid: number;
+  cwd: string | null;
+  launch: string;
+  given: string | null;
+}
+
 /**
  * Holders whose agent is not a session yet, or not any more: the launcher may be dead, or a wrapper may take its time, and
  * the agent will be there in a moment.
  */
-function startingHolders({ list, table }: Surroundings): { pid: number; cwd: string | null }[] {
+export function startingHolders({ list, table }: Surroundings): StartingHolder[] {
   const begun = new Set(list.sessions.flatMap(({ processes }) => processes.map((row) => row.session)));
   return table.rows.flatMap((row) => {
     const { argv, cwd } = row.detail ?? { argv: null, cwd: null };
-    const isHolder = argv?.[3] === holderMark && row.session === row.identity.pid && isLive(row);
-    return isHolder && !begun.has(row.session) ? [{ pid: row.identity.pid, cwd }] : [];
+    const held = argv === null ? null : heldIn(argv);
+    const isStarting = held !== null && row.session === row.identity.pid && isLive(row) && !begun.has(row.session);
+    return isStarting ? [{ pid: row.identity.pid, cwd, ...held }] : [];
   });
 }

@@ -12,12 +12,11 @@ import { launchFiles } from "./notes.ts";
 import { headOf, lastLines } from "./output.ts";
 
 export type Sign =
-  | { kind: "begun"; session: string; isOver: boolean }
+  | { kind: "begun"; session: string }
   | { kind: "over"; status: number | null; lastWords: string }
   | { kind: "silent"; lastWords: string };
 
 const lookEveryMs = 15;
-const visiblePatienceMs = 2_000;
 
 export class SignsOfLife {
   private readonly adapter: Adapter;
@@ -38,12 +37,6 @@ export class SignsOfLife {
     this.markBefore = wanted.before?.record == null ? null : markOf(wanted.before.record.source);
   }
 
-  /** Until its process is in the table as what it is, or is gone again. A wrapper that takes its time is not waited for. */
-  async untilVisible(): Promise<void> {
-    const deadline = deadlineIn(Math.min(this.deadline.remainingMs(), visiblePatienceMs));
-    while (!deadline.isOver() && this.agents().length === 0 && this.holderLives()) await pause(2);
-  }
-
   async untilBegun(ended: Promise<number>): Promise<Sign> {
     let status: number | null | undefined;
     void ended.then((code) => {
@@ -54,7 +47,7 @@ export class SignsOfLife {
       const over = status;
       const session =
         this.announced() ?? this.lockedOrClaimed() ?? (over === undefined ? this.recorded() : this.left());
-      if (session !== null) return { kind: "begun", session, isOver: over !== undefined };
+      if (session !== null) return { kind: "begun", session };
       if (over !== undefined) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
       if (this.deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
       await pause(lookEveryMs);
@@ -115,16 +108,6 @@ export class SignsOfLife {
         row.detail?.env?.["AGENTCTL_TAG_SID"] === String(this.holder) &&
         role(row.name, row.detail) === "agent",
     );
-  }
-
-  private holderLives(): boolean {
-    try {
-      process.kill(this.holder, 0);
-      return true;
-    } catch (error) {
-      if (!isGone(error)) throw error;
-      return false;
-    }
   }
 
   private exitStatus(): number | null {

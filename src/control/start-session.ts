@@ -1,12 +1,12 @@
 // One path for launch, run and send: look, check who may begin there, start, and wait for the agent's own word.
 
 import { AgentctlError } from "../core/problem.ts";
-import type { Session } from "../core/session.ts";
+import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { callerOf, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
 import { type LaunchNote, readNotes } from "./notes.ts";
-import { type Occupant, occupantsOf, oneAtATime } from "./places.ts";
+import { type Occupant, occupantsOf, oneAtATime, startingHolders } from "./places.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
 import { isLeaving } from "./wait.ts";
 
@@ -44,7 +44,7 @@ async function startWhenSettled(request: StartRequest, interrupted: Promise<neve
   for (;;) {
     try {
       const look = deadline.isOver() ? "final" : "may change";
-      return await oneAtATime(request.env, () => startAlone(request, look, interrupted), interrupted);
+      return await oneAtATime(request.env, () => startAlone(request, look), interrupted);
     } catch (error) {
       if (!(error instanceof Unsettled)) throw error;
     }
@@ -54,33 +54,30 @@ async function startWhenSettled(request: StartRequest, interrupted: Promise<neve
 
 class Unsettled extends Error {}
 
-/** Until its process is visible; only then may the next one look. */
-async function startAlone(
-  request: StartRequest,
-  look: "final" | "may change",
-  interrupted: Promise<never>,
-): Promise<StartedLaunch> {
+async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<StartedLaunch> {
   const { env, order, note, before } = request;
   const around = await lookAround(env);
   const caller = callerOf(around, env);
   const { notes } = readNotes(env);
   guardPermission(order, request.ownIsBypass, caller);
   if (before !== null) {
-    const now = around.list.sessions.find((session) => isSame(session, before)) ?? before;
-    guardTarget(now, request.ref ?? before.id ?? "", caller, around, notes);
-    if (look === "may change" && isLeaving(now)) throw new Unsettled();
-    checkContinuable(now, request.ref ?? before.id ?? "");
+    const now = around.list.sessions.find((session) => isSameSession(session, before)) ?? before;
+    const ref = request.ref ?? before.id ?? "";
+    const starting = startingHolders(around).find(({ given }) => given === nameOf(before));
+    guardTarget(now, ref, caller, around, notes);
+    if (look === "may change" && (isLeaving(now) || starting !== undefined)) throw new Unsettled();
+    if (starting !== undefined)
+      throw new AgentctlError("refused", `${ref} is just being continued by pid ${starting.pid}`);
+    checkContinuable(now, ref);
   }
-  if (note.name !== null) checkName(note.name, around, notes);
+  const name = freeName(request, around, notes);
   const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller);
   if (look === "may change" && !request.share && occupants.some(({ isPassing }) => isPassing)) throw new Unsettled();
   checkPlace(request, occupants);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
-  const started = new StartedLaunch({ ...request, note: { ...note, launchedBy } });
-  // An interruption is told by `begun`: it ends what was started.
-  await Promise.race([started.visible(), interrupted.catch(() => {})]);
-  return started;
+  // Its holder is in the process table by now: whoever looks next sees it.
+  return new StartedLaunch({ ...request, note: { ...note, name, launchedBy } });
 }
 
 /** Without those that are on their way out: launched by us, and the session that they told us is over. */
@@ -92,10 +89,8 @@ function others({ list }: Surroundings, before: Session | null, notes: readonly 
       note !== undefined && list.sessions.some(({ id, status }) => id === note.session && status.state === "stopped")
     );
   };
-  return list.sessions.filter((session) => (before === null || !isSame(session, before)) && !isOver(session));
+  return list.sessions.filter((session) => (before === null || !isSameSession(session, before)) && !isOver(session));
 }
-
-const isSame = (a: Session, b: Session): boolean => a.agent === b.agent && a.home === b.home && a.id === b.id;
 
 function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occupant[]): void {
   const busy = occupants.filter(({ refuses }) => refuses);
@@ -107,15 +102,33 @@ function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occu
   for (const { text } of occupants) warn(`not alone: ${text}`);
 }
 
-function checkName(name: string, { list }: Surroundings, notes: ReturnType<typeof readNotes>["notes"]): void {
-  const live = list.sessions.find(
+/** The wished name, unless a live session has it. One that only goes on goes on without it. */
+function freeName(
+  { note: { name }, before, warn }: StartRequest,
+  around: Surroundings,
+  notes: readonly LaunchNote[],
+): string | null {
+  if (name === null) return null;
+  const named = notes.filter((note) => note.name === name);
+  const live = around.list.sessions.find(
     (session) =>
       session.status.state !== "stopped" &&
-      notes.some((note) => note.name === name && note.session === session.id && note.agent === session.agent),
+      (before === null || !isSameSession(session, before)) &&
+      named.some((note) => note.session === session.id && note.agent === session.agent),
   );
-  if (live === undefined) return;
-  const message = `the name ${name} is taken: ${live.agent} ${live.id} has it and is not stopped`;
-  throw new AgentctlError("refused", message, { hint: "choose another name, or stop that one first" });
+  const starting = startingHolders(around).find(({ launch }) => named.some(({ id }) => id === launch));
+  if (live === undefined && starting === undefined) return name;
+  const whose =
+    live === undefined
+      ? `pid ${starting?.pid} is just starting with it`
+      : `${live.agent} ${live.id} has it and is not stopped`;
+  if (before !== null) {
+    warn(`it goes on without its name ${name}: ${whose}`);
+    return null;
+  }
+  throw new AgentctlError("refused", `the name ${name} is taken: ${whose}`, {
+    hint: "choose another name, or stop that one first",
+  });
 }
 
 /** A live owner would not see what a second one writes. */

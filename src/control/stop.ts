@@ -5,7 +5,7 @@ import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
-import type { Session } from "../core/session.ts";
+import { isHosted, type Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
@@ -114,7 +114,7 @@ class StopCourse {
   private async answerToAsking(env: Environment): Promise<string | null> {
     const { session } = this.target;
     if (session.status.state !== "running") return null;
-    if (this.isHosted()) return this.options.host ? null : await interruptHosted(session, this.adapter);
+    if (isHosted(this.target.session)) return this.options.host ? null : await interruptHosted(session, this.adapter);
     if (this.options.now) return null;
     const words = session.job === null ? null : this.adapter.invocation.ownStop(session.job);
     if (words === null) return null;
@@ -130,7 +130,11 @@ class StopCourse {
 
   ownerEndings(): Ending[] {
     const { session } = this.target;
-    if (session.status.state !== "running" || this.failure !== null || (this.isHosted() && !this.options.host))
+    if (
+      session.status.state !== "running" ||
+      this.failure !== null ||
+      (isHosted(this.target.session) && !this.options.host)
+    )
       return [];
     const isAsked = session.job !== null && !this.options.now;
     const steps = isAsked ? [{ signal: null, patienceMs: this.options.graceMs }] : this.ladder();
@@ -225,11 +229,6 @@ class StopCourse {
     return [...gentle, kill];
   }
 
-  private isHosted(): boolean {
-    const { status } = this.target.session;
-    return status.state === "running" && status.owner.kind === "host";
-  }
-
   private sessionIn({ list }: Surroundings): Session | null {
     const { agent, home, id, processes } = this.target.session;
     const same = list.sessions.filter((session) => session.agent === agent && session.home === home);
@@ -246,7 +245,7 @@ class StopCourse {
 
   /** Its live processes carried them when we began. */
   private tags = (): string[] =>
-    this.isHosted() ? [] : this.target.session.processes.flatMap((row) => launchOf(row) ?? []);
+    isHosted(this.target.session) ? [] : this.target.session.processes.flatMap((row) => launchOf(row) ?? []);
 }
 
 const isAmong = (row: ProcessRow, rows: readonly ProcessRow[]): boolean =>

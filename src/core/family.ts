@@ -1,7 +1,7 @@
 // Who belongs to a session and may be ended with it: its owners' descendants and what carries its mark. Everything that
 // might be somebody else's is a leftover, with the reason.
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
-import type { Session } from "./session.ts";
+import { isHosted, isSameSession, type Session } from "./session.ts";
 
 /** How the processes of sessions are marked in their environments. */
 export interface Marks {
@@ -29,10 +29,9 @@ export function familyOf(
   marks: Marks,
   callerPids: ReadonlySet<number>,
 ): Family {
-  const hosted = session.status.state === "running" && session.status.owner.kind === "host";
   const isOwn = (row: ProcessRow): boolean => session.processes.some((own) => sameProcess(own.identity, row.identity));
   // A host has many sessions: what is below it is ours only where it carries our mark.
-  const owners = hosted ? [] : table.rows.filter(isOwn);
+  const owners = isHosted(session) ? [] : table.rows.filter(isOwn);
   const others = all.filter((other) => other.status.state === "running" && !isSameSession(other, session));
   const whose = ownersOf(others);
   const launches = new Set([...marks.launches, ...owners.flatMap((row) => launchOf(row) ?? [])]);
@@ -76,9 +75,6 @@ export function familyOf(
     leftovers: [...left, ...spared].map(([row, why]) => ({ row, why })),
   };
 }
-
-const isSameSession = (a: Session, b: Session): boolean =>
-  a === b || (a.id !== null && a.id === b.id && a.agent === b.agent && a.home === b.home);
 
 const ownersOf = (others: readonly Session[]): Map<number, string> =>
   new Map(others.flatMap((other) => other.processes.map((row) => [row.identity.pid, ownedBy(other)] as const)));
@@ -134,8 +130,10 @@ function otherMark(
 
 const multiplexers = /^(tmux|screen|zellij|dtach|abduco|dvtm|shpool)\b/i;
 
-const multiplexer = ({ name }: ProcessRow): string | null =>
-  multiplexers.test(name) ? "a terminal multiplexer: people may work in it" : null;
+export const isMultiplexer = ({ name }: ProcessRow): boolean => multiplexers.test(name);
+
+const multiplexer = (row: ProcessRow): string | null =>
+  isMultiplexer(row) ? "a terminal multiplexer: people may work in it" : null;
 
 const services =
   /^(ssh-agent|gpg-agent|dbus-daemon|dbus-launch|systemd|dockerd|containerd.*|podman|colima|watchman|sccache|ccache|bazel.*|buck2d|adb|pulseaudio|pipewire|emacs.*|code-server|mosh-server|sshd|Xvfb|Xorg)$/i;

@@ -54,6 +54,13 @@ export interface Session {
   wouldChange: string[];
 }
 
+/** It lives in a process that serves many. */
+export const isHosted = ({ status }: Session): boolean => status.state === "running" && status.owner.kind === "host";
+
+/** The same conversation of the same agent in the same home. Without an id there is nothing to compare. */
+export const isSameSession = (a: Session, b: Session): boolean =>
+  a === b || (a.id !== null && a.id === b.id && a.agent === b.agent && a.home === b.home);
+
 export interface SessionList {
   at: number;
   complete: boolean;

@@ -206,7 +206,10 @@ describe("where it cannot go", () => {
     const agent = new AtTerminal(stage, agentWords(id), { env: { TMUX: "/nowhere,1,0", TMUX_PANE: "%0" } });
     await stage.until(id, "idle");
     const { code, err } = await stage.run(["attach", id], { env: { PATH: stage.folder("empty") } });
-    expect([code, err]).toEqual([5, expect.stringContaining(`(pid ${agent.pid}), which is no tmux pane`)]);
+    expect([code, err]).toEqual([
+      5,
+      expect.stringContaining(`(pid ${agent.pid}), in a tmux pane, but there is no tmux in PATH`),
+    ]);
     const { out } = await stage.run(["list", "--json"], { env: { PATH: stage.folder("empty") } });
     expect(JSON.parse(out)).toMatchObject({ complete: true, sessions: [{ id, tmux: null }] });
   });

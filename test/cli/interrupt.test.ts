@@ -81,7 +81,7 @@ describe("without a turn", () => {
     mkdirSync(recordPath(stage, id));
     const { code, out, err } = await stage.run(["interrupt", id]);
     expect([code, out]).toEqual([8, ""]);
-    expect(err).toContain(`cannot tell whether a turn of ${short(id)} is going on`);
+    expect(err).toContain(`cannot tell whether ${short(id)} is running`);
   });
 });
 

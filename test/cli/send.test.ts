@@ -221,7 +221,7 @@ describe("a hosted session", () => {
       `agentctl: handed to its host: it has answered; ${id.slice(0, 8)} is idle\n`,
     ]);
     expect(promptsOf(stage, id)).toEqual(["Fix it", message]);
-    expect(await stage.json("send", id, "again")).toMatchObject({ id, hosted: true, activity: "idle" });
+    expect(await stage.json("send", id, "again")).toMatchObject({ id, agent: "demo", launch: null, permission: null });
     expect(promptsOf(stage, id)).toHaveLength(3);
     expect(stage.pids()).toEqual([host.pid]);
   });
