@@ -1,5 +1,5 @@
 // How Claude Code is started, continued and ended. What was seen of it stands in claude-code.md.
-import { fieldsIn, fieldsOf, jsonIn, textIn } from "./fields.ts";
+import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "./fields.ts";
 import type { Invocation, Order, OwnSetting } from "./invocation.ts";
 
 export const claudeInvocation: Invocation = {
@@ -100,6 +100,6 @@ function judgeSettings(texts: readonly (string | null)[]): OwnSetting {
     auto: "it edits files below its directory, and its own safety check decides about commands",
     bypassPermissions: "it may do everything, and asks nobody; as root it refuses to start",
   };
-  const meaning = `its own mode "${mode}": ${means[mode] ?? "see its settings"}`;
+  const meaning = `its own mode "${mode}": ${lookUp(means, mode) ?? "see its settings"}`;
   return { meaning, isBypass: mode === "bypassPermissions" };
 }

@@ -1,6 +1,6 @@
 // One line of a Claude Code transcript as messages, tokens, cost and refusals.
 import type { LineFacts, Message } from "./adapter.ts";
-import { type Fields, fieldsOf, listIn, numberIn, textIn, timeIn } from "./fields.ts";
+import { countIn, type Fields, fieldsOf, jsonText, listIn, numberIn, textIn, timeIn } from "./fields.ts";
 
 /** Lines about the session or the request, without a message. */
 const silentTypes =
@@ -13,7 +13,7 @@ export function parseClaudeLine(value: unknown): LineFacts | null {
   const type = line === null ? null : textIn(line, "type");
   if (line === null || type === null) return null;
   const facts: LineFacts = { messages: [], usage: null, costUsd: null, denied: 0 };
-  if (type === "cost-state") return { ...facts, costUsd: numberIn(line, "totalCostUSD") };
+  if (type === "cost-state") return { ...facts, costUsd: costOf(line) };
   if (silentTypes.includes(type)) return facts;
   if (type !== "user" && type !== "assistant") return null;
   // A subagent's lines are not this conversation, but they cost.
@@ -59,8 +59,11 @@ export const isMachinery = (text: string): boolean =>
 /** A person's own slash command is written out with its name and arguments; `/compact` and its like begin with their name. */
 function typedText(text: string): string {
   if (!/^\s*<command-message>/.test(text)) return text;
-  const part = (name: string): string =>
-    new RegExp(`<command-${name}>([^]*?)</command-${name}>`).exec(text)?.[1]?.trim() ?? "";
+  const part = (name: string): string => {
+    const from = text.indexOf(`<command-${name}>`);
+    const to = from === -1 ? -1 : text.indexOf(`</command-${name}>`, from);
+    return to === -1 ? "" : text.slice(from + name.length + "<command->".length, to).trim();
+  };
   return `${part("name")} ${part("args")}`.trim();
 }
 
@@ -72,7 +75,7 @@ export function callText(block: Fields): string {
   const [question] = questionsOf(input);
   const known = ["command", "file_path", "pattern", "url", "query", "plan", "description", "prompt"];
   const field = known.find((key) => textIn(input, key) !== null);
-  return question?.text ?? (field === undefined ? JSON.stringify(input) : (textIn(input, field) ?? ""));
+  return question?.text ?? (field === undefined ? jsonText(input) : (textIn(input, field) ?? ""));
 }
 
 export const questionsOf = (input: Fields): { text: string; options: string[] }[] =>
@@ -90,13 +93,18 @@ function resultText(block: Fields): string {
     .join("\n");
 }
 
+const costOf = (line: Fields): number | null => {
+  const cost = numberIn(line, "totalCostUSD");
+  return cost !== null && cost >= 0 ? cost : null;
+};
+
 /** A message of several blocks is several lines with one id and one usage. What the agent made up itself costs nothing. */
 function usageOf(message: Fields): LineFacts["usage"] {
   const usage = fieldsOf(message["usage"]);
   const key = textIn(message, "id");
   const model = textIn(message, "model");
   if (usage === null || key === null || model === "<synthetic>") return null;
-  const count = (name: string): number => numberIn(usage, name) ?? 0;
+  const count = (name: string): number => countIn(usage, name) ?? 0;
   const tokens = {
     input: count("input_tokens"),
     output: count("output_tokens"),

@@ -66,7 +66,7 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
   }
   const chain = chainOf(collected);
   tail.turn = judge(chain, queued);
-  const calls = pendingCalls(collected);
+  const calls = pendingCalls(chain);
   // Of several calls in one message the oldest is the one that is asked about.
   const call = calls.at(-1);
   if (tail.turn.state === "open" && call !== undefined) {
@@ -95,11 +95,11 @@ function chainOf(newestFirst: readonly Fields[]): Fields[] {
   const parents = new Set(newestFirst.map((line) => textIn(line, "parentUuid")));
   const leaves = newestFirst.filter((line) => !parents.has(textIn(line, "uuid")));
   const [leaf] = leaves.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0));
-  const chain: Fields[] = [];
+  const chain = new Set<Fields>();
   const above = (line: Fields): string | null => textIn(line, "parentUuid") ?? textIn(line, "logicalParentUuid");
-  for (let line = leaf; line !== undefined && !chain.includes(line); line = byId.get(above(line))) chain.push(line);
+  for (let line = leaf; line !== undefined && !chain.has(line); line = byId.get(above(line))) chain.add(line);
   // A compaction cuts the chain; what stands before it follows by time.
-  const rest = newestFirst.filter((line) => !chain.includes(line));
+  const rest = newestFirst.filter((line) => !chain.has(line));
   return [...chain, ...rest.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0))];
 }
 
@@ -195,7 +195,7 @@ function pendingCalls(newestFirst: readonly Fields[]): Fields[] {
       if (block["type"] === "tool_use") calls.push(block);
     }
     // Calls of an earlier turn that were never answered stay so for ever: they are not pending.
-    if (kindOf(line) === "prompt" && calls.length > 0) break;
+    if (kindOf(line) === "prompt") break;
   }
   return calls.filter((call) => !answered.has(textIn(call, "id")));
 }

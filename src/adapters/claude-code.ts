@@ -7,7 +7,7 @@ import type { Adapter, ClaimFile, RecordFile } from "./adapter.ts";
 import { claudeInvocation } from "./claude-code-invocation.ts";
 import { parseClaudeLine } from "./claude-code-lines.ts";
 import { type ClaudeTail, readClaudeTail } from "./claude-code-tail.ts";
-import { fieldsOf, flagValue, isUuid, numberIn, textIn, timeIn } from "./fields.ts";
+import { fieldsOf, flagValue, isUuid, lookUp, millisIn, textIn, timeIn } from "./fields.ts";
 
 export const claudeCode: Adapter = {
   agent: "claude-code",
@@ -91,7 +91,7 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     source: file.path,
     writtenAt: file.writtenAt,
     cwd: textIn(fields, "cwd"),
-    says: status === null ? null : { ...saying(status, waitingFor), since: numberIn(fields, "statusUpdatedAt") },
+    says: status === null ? null : { ...saying(status, waitingFor), since: millisIn(fields, "statusUpdatedAt") },
     waiting: status === "waiting" ? waitingOf(waitingFor) : null,
     background: status === "shell" ? { shells: 1, subagents: 0 } : null,
     job: fields["kind"] === "bg" ? (textIn(fields, "jobId") ?? session.slice(0, 8)) : null,
@@ -122,7 +122,7 @@ function waitingOf(waitingFor: string | null): Waiting {
     "input needed": "question",
     "goal proposal": "plan",
   };
-  const kind = kinds[waitingFor ?? ""] ?? "other";
+  const kind = lookUp(kinds, waitingFor ?? "") ?? "other";
   return { kind, text: kind === "other" ? waitingFor : null, tool: null, options: [] };
 }
 
@@ -213,7 +213,7 @@ function parseSuccession(value: unknown): Succession | null {
   if (fields === null || command === undefined) return null;
   const to = command === "resume" && id !== undefined && isUuid(id) ? id : null;
   const from = textIn(fields, "sessionId");
-  const at = numberIn(fields, "timestamp");
+  const at = millisIn(fields, "timestamp");
   if (from === null || !isUuid(from) || at === null || (command === "resume" && to === null)) return null;
   return { from, to, at, cwd: textIn(fields, "project") };
 }

@@ -44,8 +44,13 @@ function nextMessages(heard: readonly string[]): ReturnType<HostProtocol["sessio
   if (newest.id.startsWith("list ") && reads.length > 0) return { send: reads };
   const threads = answers.filter(({ id }) => isUuid(id));
   const isWhole = pages.some(({ result }) => textIn(result, "nextCursor") === null);
-  if (!isWhole || threads.length < ids.length) return { send: [] };
-  return { answer: read(threads.flatMap(({ result }) => hostedOf(fieldsIn(result, "thread")) ?? [])) };
+  const heardOf = new Set(threads.map(({ id }) => id));
+  if (!isWhole || ids.some((id) => !heardOf.has(id))) return { send: [] };
+  return {
+    answer: read(
+      threads.filter(({ id }) => ids.includes(id)).flatMap(({ result }) => hostedOf(fieldsIn(result, "thread")) ?? []),
+    ),
+  };
 }
 
 const idsIn = (result: Fields): string[] =>
@@ -65,7 +70,8 @@ function hostedOf(thread: Fields): HostedSession | null {
   const id = uuidIn(thread, "id");
   const status = fieldsIn(thread, "status");
   if (id === null || thread["ephemeral"] === true || status["type"] === "notLoaded") return null;
-  if (status["type"] === "idle") return { id, activity: "idle", waiting: null };
+  // After a turn that failed it says systemError until the next one begins; it takes prompts all the same.
+  if (status["type"] === "idle" || status["type"] === "systemError") return { id, activity: "idle", waiting: null };
   const flags = status["activeFlags"];
   if (status["type"] !== "active" || !Array.isArray(flags)) return { id, activity: "unclear", waiting: null };
   const waits = (kind: Waiting["kind"]): HostedSession => ({
@@ -99,7 +105,7 @@ function nextInterrupting(id: string, heard: readonly string[]): ReturnType<Talk
 }
 
 const refused = ({ id, refusal }: { id: string; refusal: string | null }) =>
-  unread({ code: "host-silent", agent: "codex", source: "", message: refusal ?? `no answer to ${id}` });
+  unread({ code: "host-silent", agent: "codex", source: "", message: refusal || `no answer to ${id}` });
 
 /**
  * A turn of its own where the thread is idle: what is queued there may wait for somebody to open it (0.166.0, after an

@@ -1,5 +1,5 @@
 // How Codex is started, continued and ended. What was seen of it stands in codex.md.
-import { fieldsOf, uuidIn } from "./fields.ts";
+import { fieldsOf, lookUp, uuidIn } from "./fields.ts";
 import type { Invocation, Order, OwnSetting } from "./invocation.ts";
 
 export const codexInvocation: Invocation = {
@@ -93,8 +93,10 @@ const commonFlags = ({ model, permission }: Order): string[] => [
 
 /** Only the top of its file: tables (profiles, projects) come after the first `[`. */
 function judgeConfig([text]: readonly (string | null)[], places: readonly string[]): OwnSetting {
-  const top = (text ?? "").split(/^\s*\[/m)[0] ?? "";
-  const mode = /^\s*sandbox_mode\s*=\s*["']([a-z-]+)["']/m.exec(top)?.[1];
+  const lines = (text ?? "").split("\n").map((line) => line.trim());
+  const firstTable = lines.findIndex((line) => line.startsWith("["));
+  const top = firstTable === -1 ? lines : lines.slice(0, firstTable);
+  const [mode] = top.flatMap((line) => /^sandbox_mode\s*=\s*["']([a-z-]+)["']/.exec(line)?.[1] ?? []);
   // 0.166.0: a directory with an entry in [projects], whatever that says, is workspace-write.
   const isNamed = places.some((place) => namesProject(text ?? "", place));
   if (mode === undefined) return { meaning: isNamed ? workspace : readOnly, isBypass: false };
@@ -103,7 +105,7 @@ function judgeConfig([text]: readonly (string | null)[], places: readonly string
     "workspace-write": workspace,
     "danger-full-access": "no sandbox, it may do everything",
   };
-  return { meaning: means[mode] ?? `its own sandbox mode "${mode}"`, isBypass: mode === "danger-full-access" };
+  return { meaning: lookUp(means, mode) ?? `its own sandbox mode "${mode}"`, isBypass: mode === "danger-full-access" };
 }
 
 /** The head of a table, in either kind of quotes; not in a comment. */

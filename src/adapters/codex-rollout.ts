@@ -1,7 +1,7 @@
 // What the lines of a Codex rollout say: its first lines, its last turn, its conversation.
 import type { NativeRecord, Tokens, Turn, Waiting } from "../core/evidence.ts";
 import type { Line, LineFacts, Message, RecordFile } from "./adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, jsonIn, numberIn, textIn, timeIn, uuidIn } from "./fields.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, jsonIn, lookUp, textIn, timeIn, uuidIn } from "./fields.ts";
 
 interface Row {
   type: string;
@@ -126,7 +126,7 @@ function turnOf(mark: Row | null, pending: Row | null, tail: Tail, file: RecordF
 /** Failures that only a person can mend. These words are from the program itself; no such failure was seen. */
 function needsOf(error: Fields): { needs?: { kind: "login" | "limit"; text: string } } {
   const kinds: Record<string, "login" | "limit"> = { usage_limit_exceeded: "limit", unauthorized: "login" };
-  const kind = kinds[textIn(error, "codex_error_info") ?? ""];
+  const kind = lookUp(kinds, textIn(error, "codex_error_info") ?? "");
   return kind === undefined ? {} : { needs: { kind, text: textIn(error, "message") ?? kind } };
 }
 
@@ -147,7 +147,7 @@ function callOf(payload: Fields): Waiting {
 function commandOf(payload: Fields): string {
   const input = fieldsOf(jsonIn(payload, "arguments"));
   const command = input?.["cmd"] ?? input?.["command"] ?? fieldsIn(payload, "action")["command"];
-  if (Array.isArray(command)) return command.join(" ");
+  if (Array.isArray(command)) return command.filter((word) => typeof word === "string").join(" ");
   return typeof command === "string" ? command : (textIn(payload, "arguments") ?? textIn(payload, "input") ?? "");
 }
 
@@ -160,10 +160,10 @@ const listOf = (value: unknown): Fields[] =>
  */
 function tokensIn({ type, payload }: Row): Tokens | null {
   const usage = fieldsIn(type === "token_usage_record" ? payload : {}, "thread_token_usage");
-  const [all, output] = [numberIn(usage, "input_tokens"), numberIn(usage, "output_tokens")];
+  const [all, output] = [countIn(usage, "input_tokens"), countIn(usage, "output_tokens")];
   if (all === null || output === null) return null;
-  const cacheRead = numberIn(usage, "cached_input_tokens") ?? 0;
-  const cacheWrite = numberIn(usage, "cache_write_input_tokens") ?? 0;
+  const cacheRead = countIn(usage, "cached_input_tokens") ?? 0;
+  const cacheWrite = countIn(usage, "cache_write_input_tokens") ?? 0;
   return { input: Math.max(0, all - cacheRead - cacheWrite), output, cacheRead, cacheWrite };
 }
 

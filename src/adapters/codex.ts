@@ -26,7 +26,7 @@ export const codex: Adapter = {
   unknowable: [
     "Without its daemon, a tool that runs and a tool that waits for approval look the same (unclear, tool call pending), unless its policy is never to ask.",
     "Without its daemon, an interface before its first prompt has written nothing: unclear, nothing recorded yet.",
-    "An interface that shows a list of sessions to choose from looks like one that just starts: no session recorded yet.",
+    "An interface that shows a list of sessions to choose from looks like one that just starts: it names no session.",
     "After /new its process keeps the old session, too: both are running, the old one idle.",
     "A record that Codex has compressed (an option that is off by default) is not read: unknown.",
     "Codex does not record what a session cost, nor which calls were refused.",

@@ -1,6 +1,6 @@
 // One line of a demo agent's record as messages, tokens and refusals.
 import type { LineFacts, Message } from "./adapter.ts";
-import { fieldsOf, numberIn, textIn, timeIn } from "./fields.ts";
+import { countIn, fieldsOf, textIn, timeIn } from "./fields.ts";
 
 export const lineTypes = "session prompt reply tool tool-result question answer background end continued title".split(
   " ",
@@ -25,7 +25,7 @@ export function parseLine(value: unknown): LineFacts | null {
       fields["outcome"] === "completed" ? [] : message("note", `${textIn(fields, "outcome")} ${text}`.trim()),
   };
   const tokens = fieldsOf(fields["tokens"]);
-  const count = (key: string): number => (tokens === null ? 0 : (numberIn(tokens, key) ?? 0));
+  const count = (key: string): number => (tokens === null ? 0 : (countIn(tokens, key) ?? 0));
   return {
     messages: messages[type]?.() ?? [],
     usage: tokens && {

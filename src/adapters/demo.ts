@@ -8,6 +8,7 @@ import { demoInvocation } from "./demo-invocation.ts";
 import { lineTypes, parseLine } from "./demo-lines.ts";
 import {
   baseName,
+  countIn,
   type Fields,
   fieldsOf,
   flagValue,
@@ -210,8 +211,8 @@ function readTail(file: RecordFile): Tail {
 }
 
 const background = (fields: Fields): NativeRecord["background"] => ({
-  shells: numberIn(fields, "shells") ?? 0,
-  subagents: numberIn(fields, "subagents") ?? 0,
+  shells: countIn(fields, "shells") ?? 0,
+  subagents: countIn(fields, "subagents") ?? 0,
 });
 
 const kinds: readonly Waiting["kind"][] = ["permission", "question", "plan", "trust", "login", "limit", "other"];

@@ -18,6 +18,32 @@ export const numberIn = (fields: Fields, key: string): number | null => {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 };
 
+/** A count: never negative, never a fraction, never beyond what numbers can count. */
+export const countIn = (fields: Fields, key: string): number | null => {
+  const value = numberIn(fields, key);
+  return value !== null && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? Math.floor(value) : null;
+};
+
+/** Milliseconds of the epoch, within what a calendar holds. */
+export const millisIn = (fields: Fields, key: string): number | null => {
+  const value = numberIn(fields, key);
+  return value !== null && Math.abs(value) <= 8.64e15 ? value : null;
+};
+
+/** What a table says of a word from outside; an object inherits words that nobody put in. */
+export const lookUp = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
+  Object.hasOwn(table, word) ? table[word] : undefined;
+
+/** Any JSON value as text. Nested deeper than the stack it has none. */
+export function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch (error) {
+    if (error instanceof RangeError) return "…";
+    throw error;
+  }
+}
+
 export const textsIn = (fields: Fields, key: string): string[] => {
   const value = fields[key];
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];

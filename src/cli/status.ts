@@ -16,7 +16,7 @@ import {
   type Terminal,
   terminalOf,
 } from "./render.ts";
-import { evidenceJson, sessionJson, statusWord } from "./session-json.ts";
+import { evidenceJson, sessionJson, statusWord, time } from "./session-json.ts";
 import { lookAtRows, type Row, withPanes } from "./sessions.ts";
 
 export const status: Command = {
@@ -65,7 +65,7 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
   const json = sessionJson(row);
   const { session } = row;
   const age = (ms: number | null): string | null =>
-    ms === null ? null : `${new Date(ms).toISOString()} (${shortDuration(at - ms)} ago)`;
+    ms === null || time(ms) === null ? null : `${time(ms)} (${shortDuration(at - ms)} ago)`;
   const facts: [string, string | null][] = [
     ["id", json.id],
     ["state", json.state],

@@ -140,7 +140,7 @@ const isBusy = ({ status }: Session): boolean => status.state !== "running" || s
 
 function describe({ agent, id, status, since, processes }: Session): string {
   const word = status.state === "running" ? status.activity : status.state;
-  const when = since === null ? "" : ` since ${new Date(since).toISOString()}`;
+  const when = since === null || Math.abs(since) > 8.64e15 ? "" : ` since ${new Date(since).toISOString()}`;
   const pid = processes[0]?.identity.pid;
   const where =
     pid === undefined ? "" : ` (pid ${pid} on ${hostname()}${processes[0]?.tty ? `, ${processes[0].tty}` : ""})`;

@@ -10,6 +10,9 @@ export type Verdict =
 /** Clocks are adjusted while machines run; file times and start times are compared with this much tolerance. */
 export const clockSlackMs = 2_000;
 
+/** A start is told in ticks of 10 ms, and the clock is steered while it runs: this close to it nobody can tell before from after. */
+export const startSlackMs = 50;
+
 /** The process in the table that the claim speaks of, if it can be there: by number here, or by its number in its namespace. */
 export function claimedRow(claim: PidClaim, table: ProcessTable): ProcessRow | null {
   const here = table.rows.find((row) => row.identity.pid === claim.pid && isLive(row)) ?? null;

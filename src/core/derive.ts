@@ -1,6 +1,6 @@
 // The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
 
-import { isOlderThanProcess } from "./claims.ts";
+import { isOlderThanProcess, startSlackMs } from "./claims.ts";
 import {
   type Activity,
   anyPid,
@@ -178,7 +178,7 @@ function question(activity: Activity, said: Waiting | null, record: NativeRecord
   return said ?? record?.pending ?? record?.waiting ?? { kind: "other", text: null, tool: null, options: [] };
 }
 
-function wordOfRecord(record: NativeRecord | null, { reading, store }: Subject): Doing {
+function wordOfRecord(record: NativeRecord | null, { reading, store, owners }: Subject): Doing {
   const unclear = (reason: string, since: number | null = null): Doing => ({
     activity: "unclear",
     reason,
@@ -196,12 +196,19 @@ function wordOfRecord(record: NativeRecord | null, { reading, store }: Subject):
     case "closed":
       return { activity: "idle", reason: backgroundReason(record), since: turn.at, waiting: null };
     case "open": {
+      if (isInherited(turn.since, owners)) return unclear("its turn was begun by an earlier process", turn.since);
       const waiting = record.waiting;
       if (waiting !== null) return { activity: "waiting", reason: waiting.kind, since: waiting.since, waiting };
       if (turn.doubt !== null) return unclear(turn.doubt, turn.since);
       return { activity: "working", reason: null, since: turn.since, waiting: null };
     }
   }
+}
+
+/** A turn that is older than every process that has the session was left open by one that is gone. */
+function isInherited(since: number | null, owners: readonly FoundOwner[]): boolean {
+  if (since === null || owners.length === 0) return false;
+  return owners.every(({ row }) => row !== null && row.startedAt > since + startSlackMs);
 }
 
 function backgroundReason(record: NativeRecord): string | null {
@@ -289,7 +296,7 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
   const isBlocked = evidence.stores.some(
     (store) => store.agent === rules.agent && store.home === home && store.claims.some(({ reading }) => !reading.ok),
   );
-  const nothing = isBlocked ? "its announcement cannot be read" : "no session recorded yet";
+  const nothing = isBlocked ? "its announcement cannot be read" : "it names no session";
   const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : nothing;
   const owner: Owner = { kind: "process", processes: [row.identity], link: null };
   const dialog = evidence.dialogs.find(({ process }) => sameProcess(process, row.identity)) ?? null;

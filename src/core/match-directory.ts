@@ -1,4 +1,5 @@
 // Processes that name no session: which records of their directory could be theirs. Rule 9.
+import { startSlackMs } from "./claims.ts";
 import type { Evidence } from "./evidence.ts";
 import { type AgentProcess, add, addOwner, homeFor, type Matches, processOwner, sessionKey } from "./found.ts";
 import { givenId } from "./given-id.ts";
@@ -85,9 +86,7 @@ function isElsewhere({ row, detail }: AgentProcess, cwd: string | null, { direct
   return there !== null && here !== null && there !== here;
 }
 
-/** A start is told in ticks of 10 ms, and the clock is steered while it runs: this close to it nobody can tell before from after. */
 const tickMs = 10;
-const startSlackMs = 50;
 
 function directoryCandidates(process: AgentProcess, evidence: Evidence, found: Matches): Candidate[] {
   const candidates = new Map<string, Candidate>();

@@ -19,7 +19,8 @@ export function* linesForward(fd: number, size: number, from = 0): Generator<Buf
     let start = 0;
     for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
       const tooLong = carriedBytes + end - start > longestLine;
-      yield tooLong ? null : Buffer.concat([...carried, chunk.subarray(start, end)]);
+      const rest = chunk.subarray(start, end);
+      yield tooLong ? null : carried.length === 0 ? rest : Buffer.concat([...carried, rest]);
       carried = [];
       carriedBytes = 0;
       start = end + 1;
@@ -69,7 +70,8 @@ export function endOfLines(fd: number, from: number, size: number): number {
 }
 
 function lineOf(head: Buffer, later: Buffer[], laterBytes: number): Buffer | null {
-  return head.length + laterBytes > longestLine ? null : Buffer.concat([head, ...later]);
+  if (head.length + laterBytes > longestLine) return null;
+  return later.length === 0 ? head : Buffer.concat([head, ...later]);
 }
 
 export function readChunk(fd: number, position: number, length: number): Buffer {

@@ -3,6 +3,7 @@ import { dlopen, FFIType } from "bun:ffi";
 
 const clockRealtime = 0;
 const clockBoottime = 7;
+const mostAttempts = 20;
 
 /** null: no such clock here (musl names its libc differently); /proc/uptime with its 10 ms must do then. */
 export function bootedAt(): number | null {
@@ -16,7 +17,15 @@ export function bootedAt(): number | null {
       if (symbols.clock_gettime(clock, buffer) !== 0) return Number.NaN;
       return Number(buffer[0] ?? 0n) * 1000 + Number(buffer[1] ?? 0n) / 1e6;
     };
-    const moment = read(clockRealtime) - read(clockBoottime);
+    // Whoever is put aside between the two readings would be off by that time: then once more.
+    let moment = Number.NaN;
+    for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
+      const before = read(clockBoottime);
+      const now = read(clockRealtime);
+      const after = read(clockBoottime);
+      moment = now - (before + after) / 2;
+      if (after - before < 0.5) break;
+    }
     close();
     return Number.isNaN(moment) ? null : moment;
   } catch (error) {

@@ -8,6 +8,7 @@ export interface OwnerRow {
 
 export interface Row {
   id: string | null;
+  agent: string;
   state: string;
   activity: string | null;
   outcome: string | null;
@@ -43,6 +44,7 @@ function parseRow(value: unknown): Row {
   const waiting = row["waiting"] === null ? null : object(row["waiting"], "waiting");
   const parsed: Row = {
     id: word(row["id"], "id"),
+    agent: word(row["agent"], "agent") ?? "",
     state: word(row["state"], "state") ?? "",
     activity: word(row["activity"], "activity"),
     outcome: word(row["outcome"], "outcome"),

@@ -17,13 +17,7 @@ export async function ask(bin: string, world: World, ...args: string[]): Promise
   const before = performance.now();
   const child = Bun.spawn([bin, ...args], {
     cwd: world.root,
-    env: {
-      PATH: "/usr/bin:/bin",
-      HOME: world.userHome,
-      DEMO_AGENT_HOME: world.agentHome,
-      AGENTCTL_HOME: world.agentctlHome,
-      XDG_CACHE_HOME: world.cache,
-    },
+    env: askEnvironment(world),
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -32,6 +26,10 @@ export async function ask(bin: string, world: World, ...args: string[]): Promise
   });
   const [stdout, stderr, exit] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   return { command: args.join(" "), exit, tookMs: performance.now() - before, stdout, stderr };
+}
+
+export function askEnvironment(world: World): Record<string, string> {
+  return { ...world.environment, AGENTCTL_HOME: world.agentctlHome, XDG_CACHE_HOME: world.cache };
 }
 
 /** Names, sizes, times and inodes of everything below, to see that asking changed nothing. */

@@ -3,7 +3,7 @@ import { type ListAnswer, type OwnerRow, parseList, parseStatus, type Row, Shape
 import { type Reply, slowMs } from "./ask.ts";
 import type { Answer, Expectation, Expected } from "./oracle.ts";
 import { bootId } from "./proc.ts";
-import type { Lie, LieKind, Tally } from "./tally.ts";
+import { countFor, type Lie, type LieKind, type Tally } from "./tally.ts";
 import type { Twin } from "./twin.ts";
 
 /** Counts into the tally; the lies are for the report. */
@@ -54,18 +54,27 @@ function count(tally: Tally, lies: Lie[]): void {
 
 function compareSession(expectation: Expectation, rows: Row[], tally: Tally): Lie[] {
   const { session, answers, row: needed } = expectation;
-  const name = `session ${session.number} (${session.id})`;
-  const mine = rows.filter((row) => row.id === session.id);
+  const name = `session ${session.number} (${session.format.agent} ${session.id})`;
+  const { agent } = session.format;
+  const mine = rows.filter((row) => row.id === session.id && row.agent === agent);
   const [row] = mine;
   if (row === undefined) return needed === "required" ? [{ kind: "missing", text: `${name}: no row` }] : [];
   if (mine.length > 1) return [{ kind: "duplicates", text: `${name}: ${mine.length} rows` }];
   if (needed === "forbidden")
     return [{ kind: "ghosts", text: `${name}: a row (${row.state}), but no record and no process` }];
+  countFor(tally, agent, "sessions seen");
   const lies = bestMatch(row, answers);
+  if (lies.length > 0) countFor(tally, agent, "lies");
   if (lies.length > 0)
     return lies.map(({ kind, text }) => ({ kind, text: `${name}: ${text}; the row: ${essence(row)}` }));
-  if (row.state === "unknown") tally["honest unknown"]++;
-  if (row.activity === "unclear") tally["honest unclear"]++;
+  if (row.state === "unknown") {
+    tally["honest unknown"]++;
+    countFor(tally, agent, "unknown");
+  }
+  if (row.activity === "unclear") {
+    tally["honest unclear"]++;
+    countFor(tally, agent, "unclear");
+  }
   if (isWrongGuess(row, answers)) tally["wrong weak guess (allowed)"]++;
   return [];
 }
@@ -135,10 +144,12 @@ function compareNameless(twin: Twin, rows: Row[]): Lie[] {
 }
 
 function ghosts(expected: Expected, rows: Row[]): Lie[] {
-  const known = new Set(expected.sessions.map(({ session }) => session.id));
+  const nameOf = (agent: string, id: string) => `${agent} ${id}`;
+  const known = new Set(expected.sessions.map(({ session }) => nameOf(session.format.agent, session.id)));
   return rows.flatMap((row): Lie[] => {
     if (row.id !== null) {
-      return known.has(row.id) ? [] : [{ kind: "ghosts", text: `id ${row.id} was never made: ${essence(row)}` }];
+      if (known.has(nameOf(row.agent, row.id))) return [];
+      return [{ kind: "ghosts", text: `${row.agent} ${row.id} was never made: ${essence(row)}` }];
     }
     const mayBeNameless = [...expected.nameless, ...expected.muted];
     const isNameless = ownersOf(row).every((owner) => mayBeNameless.some((twin) => isSame(owner, twin)));

@@ -1,10 +1,10 @@
 // The oracle: what may be said about each session, from what the harness did and what stands in the files.
 // It knows every process; it shares no code with the product, only the written format and the contract.
-import { isFromHere, readClaims } from "./announcement.ts";
+import { type Claim, isFromHere, readClaims } from "./announcement.ts";
 import { pidNamespace } from "./proc.ts";
 import { type RecordReading, readRecord, type Turn } from "./record.ts";
-import { isAlive, isSuspended, type Twin } from "./twin.ts";
-import type { Session, World } from "./world.ts";
+import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
+import type { Session, Store, World } from "./world.ts";
 
 export type Answer =
   | {
@@ -37,8 +37,10 @@ export interface Expected {
   complete: boolean | null;
 }
 
+/** Of one agent: nothing of another one takes part. */
 interface Sight {
   world: World;
+  store: Store;
   live: Twin[];
   announced: Set<Twin>;
   nameless: Twin[];
@@ -47,48 +49,64 @@ interface Sight {
   /** Session ids claimed from another pid namespace: their process may live where we cannot see. */
   claimedElsewhere: Set<string>;
   claimed: Set<string>;
+  /** What live processes say of themselves, where their announcement is true. */
+  words: Map<Twin, Claim>;
   someClaimUnread: boolean;
 }
 
 export function expect(world: World): Expected {
-  const sight = look(world);
-  const sessions = [...world.sessions.values()].map((session) => expectSession(sight, session));
-  return { sessions, nameless: sight.nameless, muted: sight.muted, complete: expectComplete(sight) };
+  const sights = world.stores.map((store) => look(world, store));
+  const completes = sights.map(expectComplete);
+  return {
+    sessions: sights.flatMap((sight) => [...sight.readings.keys()].map((session) => expectSession(sight, session))),
+    nameless: sights.flatMap(({ nameless }) => nameless),
+    muted: sights.flatMap(({ muted }) => muted),
+    complete: completes.includes(false) ? false : completes.includes(null) ? null : true,
+  };
 }
 
-function look(world: World): Sight {
-  const live = world.twins.filter(isAlive);
+function look(world: World, store: Store): Sight {
+  const { format, claimsFolder, claimsBroken } = store;
+  const live = world.twins.filter((twin) => twin.format === format && isAlive(twin));
   const announced = new Set(live.filter((twin) => world.isAnnounced(twin)));
-  const claims = world.liveBroken ? [] : readClaims(world.liveFolder);
+  const claims =
+    claimsBroken || claimsFolder === null || format.claims === null ? [] : readClaims(claimsFolder, format.claims);
   const understood = claims.flatMap(({ claim }) => (claim === null ? [] : [claim]));
   const unreadPids = new Set(claims.flatMap(({ pid, claim }) => (claim === null ? [pid] : [])));
+  const own = [...world.sessions.values()].filter((session) => session.format === format);
+  const words = [...announced].flatMap((twin): [Twin, Claim][] => {
+    const claim = understood.find(({ pid }) => pid === twin.pid);
+    return claim === undefined || claim.status === null ? [] : [[twin, claim]];
+  });
   return {
     world,
+    store,
     live,
     announced,
     nameless: live.filter((twin) => !announced.has(twin) && twin.argvSession === null),
     muted: live.filter((twin) => !announced.has(twin) && twin.argvSession !== null && unreadPids.has(twin.pid)),
-    readings: new Map([...world.sessions.values()].map((each) => [each, readRecord(world.recordPath(each))])),
+    readings: new Map(own.map((each) => [each, readRecord(world.recordPath(each), format.reader)])),
     claimedElsewhere: new Set(understood.filter(isFromElsewhere).map(({ session }) => session)),
     claimed: new Set(understood.map(({ session }) => session)),
-    someClaimUnread: world.liveBroken || claims.some(({ claim }) => claim === null),
+    words: new Map(words),
+    someClaimUnread: claimsBroken || claims.some(({ claim }) => claim === null),
   };
 }
 
 function expectSession(sight: Sight, session: Session): Expectation {
-  const owners = sight.live.filter((twin) => twin.session === session.id);
+  const owners = sight.live.filter((twin) => serves(twin, session.id) && mayOwn(twin, sight));
   const named = owners.filter((twin) => !sight.nameless.includes(twin) && !sight.muted.includes(twin));
   const muted = owners.filter((twin) => sight.muted.includes(twin));
   const reading = readingOf(sight, session);
   // What it was started with may be stale (`/clear`), and what it says now cannot be read: unknown is honest, too.
   if (named.length === 0 && muted.length > 0) {
-    const guesses = muted.map((twin) => running(reading, [twin], owners, ["argv"]));
+    const guesses = muted.map((twin) => running(sight, reading, [twin], owners, ["argv"]));
     return { session, row: "required", answers: [...guesses, { state: "unknown" }] };
   }
   if (named.length > 0) {
     const links = [...new Set(named.map((twin) => (sight.announced.has(twin) ? "announced" : "argv")))];
     // The stronger link speaks for the session; a second writer may be linked less well.
-    const answer = running(reading, named, owners, links.includes("announced") ? ["announced"] : links);
+    const answer = running(sight, reading, named, owners, links.includes("announced") ? ["announced"] : links);
     answer.suspended &&= muted.every(isSuspended);
     return { session, row: "required", answers: [answer] };
   }
@@ -96,10 +114,16 @@ function expectSession(sight: Sight, session: Session): Expectation {
   return expectDead(sight, session);
 }
 
+/** Who announces by a lock has no session before it holds it; only what `exec resume` was started with is as good as that. */
+function mayOwn(twin: Twin, { announced }: Sight): boolean {
+  return twin.format.lockPath === null || announced.has(twin) || twin.argvSession !== null;
+}
+
 /** Its process lives but does not say which session it serves: anything but "stopped". */
 function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expectation {
   const reading = readingOf(sight, session);
-  const guesses = owners.map((twin) => running(reading, [twin], owners, ["cwd"]));
+  const byDirectory = sight.store.format.linksByDirectory ? owners : [];
+  const guesses = byDirectory.map((twin) => running(sight, reading, [twin], owners, ["cwd"]));
   return {
     session,
     row: rowOf(sight, session, sight.claimed.has(session.id)),
@@ -110,7 +134,7 @@ function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expecta
 function expectDead(sight: Sight, session: Session): Expectation {
   const elsewhere = sight.claimedElsewhere.has(session.id);
   const row = rowOf(sight, session, elsewhere);
-  if (elsewhere || sight.world.sessionsBroken) return { session, row, answers: [{ state: "unknown" }] };
+  if (elsewhere || sight.store.recordsBroken) return { session, row, answers: [{ state: "unknown" }] };
   const answers = deadAnswers(readingOf(sight, session));
   // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
   if (sight.nameless.length > 0 || sight.someClaimUnread) answers.push({ state: "unknown" });
@@ -119,7 +143,7 @@ function expectDead(sight: Sight, session: Session): Expectation {
 }
 
 function rowOf(sight: Sight, session: Session, mayBeKnown: boolean): Expectation["row"] {
-  if (sight.world.sessionsBroken) return "optional";
+  if (sight.store.recordsBroken) return "optional";
   if (readingOf(sight, session).kind !== "absent") return "required";
   return mayBeKnown ? "optional" : "forbidden";
 }
@@ -132,9 +156,10 @@ function weakGuesses(sight: Sight, session: Session): Answer[] {
     return candidates.length === 1 && candidates[0]?.[0] === session;
   };
   const reading = readingOf(sight, session);
+  if (!sight.store.format.linksByDirectory) return [];
   return sight.nameless
     .filter(onlyCandidate)
-    .map((twin) => ({ ...running(reading, [twin], [twin], ["cwd"]), wrongGuess: true }));
+    .map((twin) => ({ ...running(sight, reading, [twin], [twin], ["cwd"]), wrongGuess: true }));
 }
 
 // Start times have ticks of 10 ms, and the wall clock is read at another moment.
@@ -143,17 +168,61 @@ const clockSlackMs = 25;
 function isCandidate(sight: Sight, twin: Twin, session: Session, reading: RecordReading): boolean {
   if (reading.kind !== "record" || reading.cwd !== twin.cwd) return false;
   if (reading.lastAtMs < twin.bornMs - clockSlackMs) return false;
-  return !sight.live.some((each) => each.session === session.id && !sight.nameless.includes(each));
+  return !sight.live.some((each) => serves(each, session.id) && !sight.nameless.includes(each));
 }
 
-function running(reading: RecordReading, owners: Twin[], mostOwners: Twin[], links: string[]) {
+function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwners: Twin[], links: string[]) {
   const suspended = owners.every(isSuspended);
   const turns = possibleTurns(reading);
-  const activities = turns.map(activityOf);
+  const words = owners.flatMap((twin) => sight.words.get(twin) ?? []);
   const trusted = reading.kind === "record" && !reading.unclear;
-  if (!trusted || suspended) activities.push("unclear");
-  const questions = turns.flatMap(({ question }) => (question === null ? [] : [question]));
+  const { activities, questions } = words.length > 0 ? byWord(words, turns, reading) : byRecord(turns, owners);
+  if ((words.length === 0 && !trusted) || suspended) activities.push("unclear");
   return { state: "running" as const, owners, mostOwners, links, activities, questions, suspended, wrongGuess: false };
+}
+
+interface Doing {
+  activities: string[];
+  questions: string[];
+}
+
+function byRecord(turns: Turn[], owners: Twin[]): Doing {
+  const questions = turns.flatMap(({ question, needs }) => question ?? needs ?? []);
+  const activities = turns.flatMap((turn) => {
+    const age = inheritance(turn, owners);
+    return age === "no" ? [activityOf(turn)] : age === "yes" ? ["unclear"] : [activityOf(turn), "unclear"];
+  });
+  return { activities, questions };
+}
+
+/** Opened before any of its processes began: what those do nobody can tell from it. Around the start both are right. */
+function inheritance({ turn, openedAtMs }: Turn, owners: Twin[]): "yes" | "no" | "maybe" {
+  if (turn !== "open" || openedAtMs === null || owners.length === 0) return "no";
+  const firstBorn = Math.min(...owners.map(({ bornMs }) => bornMs));
+  if (firstBorn > openedAtMs + aroundStartMs) return "yes";
+  return firstBorn + lateStartMs > openedAtMs ? "maybe" : "no";
+}
+
+const aroundStartMs = 100;
+/** Between the moment before a start and the process itself. */
+const lateStartMs = 500;
+
+/** Of several processes the one that needs a person most is heard: nobody is idle while another one works. */
+function byWord(words: Claim[], turns: Turn[], reading: RecordReading): Doing {
+  const loudest = ["waiting", "busy", "shell", "idle"].find((status) => words.some((word) => word.status === status));
+  if (loudest === "busy") return { activities: ["working"], questions: [] };
+  if (loudest === "waiting") {
+    const plain = ["permission prompt", "input needed"];
+    const waiting = words.filter(({ status }) => status === "waiting").map(({ waitingFor }) => waitingFor ?? "");
+    const own = waiting.filter((text) => !plain.includes(text));
+    const pending = turns.map((turn) => turn.pending ?? "");
+    // The call that is asked about may not be written yet; behind a damage, what is left of it may be told, or not.
+    if (reading.kind === "record" && reading.unclear) pending.push(reading.says.pending ?? "", "");
+    return { activities: ["waiting"], questions: [...own, ...(pending.length > 0 ? pending : [""])] };
+  }
+  const needs = turns.flatMap((turn) => turn.needs ?? []);
+  const mayLack = turns.length === 0 || turns.some((turn) => turn.needs === null);
+  return { activities: [...(needs.length > 0 ? ["waiting"] : []), ...(mayLack ? ["idle"] : [])], questions: needs };
 }
 
 function deadAnswers(reading: RecordReading): Answer[] {
@@ -174,7 +243,11 @@ function possibleTurns(reading: RecordReading): Turn[] {
 }
 
 function activityOf(says: Turn): string {
-  if (says.turn === "open") return says.question === null ? "working" : "waiting";
+  if (says.turn === "open") {
+    if (says.question !== null) return "waiting";
+    return says.doubt ? "unclear" : "working";
+  }
+  if (says.needs !== null) return "waiting";
   // Before the first prompt no end of a turn was recorded either.
   return says.turn === "closed" ? "idle" : "unclear";
 }
@@ -185,7 +258,7 @@ function outcomeOf(says: Turn): string | null {
 }
 
 function expectComplete(sight: Sight): boolean | null {
-  if (sight.world.sessionsBroken || sight.world.liveBroken) return false;
+  if (sight.store.recordsBroken || sight.store.claimsBroken) return false;
   const whole = [...sight.readings.values()].every((reading) =>
     reading.kind === "record" ? !reading.damaged : reading.kind === "absent",
   );
@@ -196,6 +269,6 @@ function readingOf(sight: Sight, session: Session): RecordReading {
   return sight.readings.get(session) ?? { kind: "absent" };
 }
 
-function isFromElsewhere(claim: Parameters<typeof isFromHere>[0]): boolean {
+function isFromElsewhere(claim: Claim): boolean {
   return !isFromHere(claim) && isFromHere({ ...claim, namespace: pidNamespace });
 }

@@ -1,19 +1,53 @@
-// The record of a demo session as its format page describes it: the lines to write, and what a file says when read.
-// Written from that page alone; shares nothing with the product's parser.
+// What a record says when it is read back, whole or damaged. Each format knows its own lines; shares nothing with the product.
 import { readFileSync, statSync } from "node:fs";
+import type { Fields, Reader } from "./format.ts";
+import { demoFormat } from "./format-demo.ts";
 import { errorCode } from "./proc.ts";
 
 export const outcomes = ["completed", "failed", "interrupted"] as const;
 
-export function recordLine(type: string, fields: Record<string, unknown>): string {
+/** Of a demo session. */
+export function recordLine(type: string, fields: Fields): string {
   return `${JSON.stringify({ type, at: new Date().toISOString(), ...fields })}\n`;
 }
 
-/** What is known from the lines: `null` in `outcome` means that no turn was closed last. */
+export interface Line extends Fields {
+  type: string;
+  atMs: number;
+  cwd: string | null;
+}
+
+/** What is known from the lines. */
 export interface Turn {
   turn: "none" | "open" | "closed";
+  /** Waits for a person, and says so in the record. */
   question: string | null;
+  /** A tool call without its result: what it is about. */
+  pending: string | null;
+  /** That call may just as well wait for a person: nobody can tell from the record. */
+  doubt: boolean;
+  /** null: no turn was closed last. */
   outcome: string | null;
+  /** It failed for want of something that only a person can give. */
+  needs: string | null;
+  /** When an open turn was opened. */
+  openedAtMs: number | null;
+}
+
+export const noTurn: Turn = {
+  turn: "none",
+  question: null,
+  pending: null,
+  doubt: false,
+  outcome: null,
+  needs: null,
+  openedAtMs: null,
+};
+
+export const openedAt = (openedAtMs: number): Turn => ({ ...noTurn, turn: "open", openedAtMs });
+
+export function closed(outcome: string | null, needs: string | null): Turn {
+  return { ...noTurn, turn: "closed", outcome, needs };
 }
 
 export type RecordReading =
@@ -27,7 +61,7 @@ export type RecordReading =
   | { kind: "headless"; says: Turn }
   | {
       kind: "record";
-      cwd: string;
+      cwd: string | null;
       lastAtMs: number;
       says: Turn;
       /** Torn at the end, or broken after the last turn mark: the turn cannot be known. */
@@ -38,11 +72,11 @@ export type RecordReading =
       ifLastLineCounts: Turn | null;
     };
 
-export function readRecord(path: string): RecordReading {
+export function readRecord(path: string, reader: Reader = demoFormat.reader): RecordReading {
   try {
     // A FIFO would hang readFileSync: look at the kind first.
     if (!statSync(path).isFile()) return { kind: "unreadable" };
-    return parseRecord(readFileSync(path));
+    return parseRecord(readFileSync(path), reader);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return { kind: "absent" };
     if (["ELOOP", "ENOTDIR", "EACCES", "EISDIR"].includes(errorCode(error))) return { kind: "unreadable" };
@@ -50,56 +84,50 @@ export function readRecord(path: string): RecordReading {
   }
 }
 
-function parseRecord(bytes: Uint8Array): RecordReading {
+function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
   if (bytes.length === 0) return { kind: "empty" };
   const pieces = new TextDecoder().decode(bytes).split("\n");
   const tail = pieces.pop() ?? "";
-  const lines = pieces.map(parseLine);
+  const lines = pieces.map((text) => parseLine(text, reader));
   const good = lines.filter((line) => line !== null);
   if (good.length === 0) {
     return tail.startsWith("{") && pieces.length === 0 ? { kind: "torn-header" } : { kind: "garbage" };
   }
-  const header = lines[0];
-  const says = turnOf(lines);
-  if (header?.["type"] !== "session") return { kind: "headless", says };
-  const last = parseLine(tail);
+  const [header = null] = lines;
+  const says = reader.turnOf(good);
+  if (header === null || !reader.isHeader(header)) return { kind: "headless", says };
+  const last = parseLine(tail, reader);
   return {
     kind: "record",
-    cwd: String(header["cwd"]),
-    lastAtMs: Math.max(...good.map((line) => Date.parse(String(line["at"])))),
+    cwd: good.find(({ cwd }) => cwd !== null)?.cwd ?? null,
+    lastAtMs: Math.max(...good.map(({ atMs }) => atMs).filter(Number.isFinite)),
     says,
-    unclear: tail !== "" || brokenAfterLastMark(lines),
+    unclear: tail !== "" || brokenAfterLastMark(lines, reader),
     damaged: tail !== "" || lines.includes(null),
-    ifLastLineCounts: last === null ? null : turnOf([...lines, last]),
+    ifLastLineCounts: last === null ? null : reader.turnOf([...good, last]),
   };
 }
 
-type Line = Record<string, unknown>;
+function parseLine(text: string, reader: Reader): Line | null {
+  const value = parseObject(text);
+  return value === null ? null : reader.accept(value);
+}
 
-function parseLine(text: string): Line | null {
+export function parseObject(text: string): Fields | null {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-    const line: Line = { ...value };
-    return typeof line["type"] === "string" && typeof line["at"] === "string" ? line : null;
+    return fieldsOf(value);
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
 }
 
-function turnOf(lines: (Line | null)[]): Turn {
-  const says: Turn = { turn: "none", question: null, outcome: null };
-  for (const line of lines) {
-    if (line?.["type"] === "prompt") Object.assign(says, { turn: "open", question: null, outcome: null });
-    if (line?.["type"] === "end") Object.assign(says, { turn: "closed", question: null, outcome: line["outcome"] });
-    if (line?.["type"] === "question") says.question = String(line["text"]);
-    if (line?.["type"] === "answer") says.question = null;
-  }
-  return says;
+export function fieldsOf(value: unknown): Fields | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
 }
 
-function brokenAfterLastMark(lines: (Line | null)[]): boolean {
-  const lastMark = lines.findLastIndex((line) => line?.["type"] === "prompt" || line?.["type"] === "end");
+function brokenAfterLastMark(lines: readonly (Line | null)[], reader: Reader): boolean {
+  const lastMark = lines.findLastIndex((line) => line !== null && reader.isMark(line));
   return lines.slice(lastMark + 1).includes(null);
 }

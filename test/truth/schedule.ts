@@ -1,5 +1,8 @@
 // A schedule: steps chosen by dice among those that make sense now, and their text form for a replay.
 import { Dice } from "./random.ts";
+import { actingSteps } from "./steps-acting.ts";
+import { disguiseSteps } from "./steps-disguise.ts";
+import { faultSteps } from "./steps-faults.ts";
 import { processSteps } from "./steps-process.ts";
 import { recordSteps } from "./steps-record.ts";
 import { storeSteps } from "./steps-store.ts";
@@ -19,7 +22,9 @@ export interface Step {
   seed: number;
 }
 
-const actions = new Map<string, Action>(Object.entries({ ...processSteps, ...recordSteps, ...storeSteps }));
+const actions = new Map<string, Action>(
+  Object.entries({ ...processSteps, ...recordSteps, ...storeSteps, ...faultSteps, ...disguiseSteps, ...actingSteps }),
+);
 
 export function chooseStep(world: World, dice: Dice): Step {
   const possible = [...actions].map(([name, action]) => ({

@@ -1,9 +1,11 @@
 // Steps that start, stop and disturb processes.
 import { writeFileSync } from "node:fs";
+import type { Format, Manner } from "./format.ts";
+import { formats } from "./formats.ts";
 import { errorCode, ignoresTerm, readProcStat, until } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import type { Action } from "./schedule.ts";
-import { appendLine, beginRecord } from "./steps-record.ts";
+import { appendLine, beginRecord, writeHeldBack } from "./steps-record.ts";
 import {
   giveChild,
   isAlive,
@@ -31,9 +33,10 @@ export const processSteps: Record<string, Action> = {
     targets: sessionsWith((_world, twin) => takesOrders(twin)),
     async run(world, target, dice) {
       const parent = pickTwin(world, target, dice, takesOrders);
-      const session = world.addSession(sideNumber(world, dice), dice.uuid(), parent.cwd);
+      const { format } = parent;
+      const session = world.addSession(sideNumber(world, dice), format.newId(dice), parent.cwd, format);
       const twin = await world.startNested(parent, session);
-      if (!world.liveBroken && dice.chance(0.6)) world.announce(twin);
+      if (dice.chance(0.6) && world.canAnnounce(twin)) await world.announce(twin);
       if (dice.chance(0.7)) writeBeginning(world, session, dice);
     },
   },
@@ -42,20 +45,25 @@ export const processSteps: Record<string, Action> = {
     targets: (world) => numbers(world, () => true),
     async run(world, target, dice) {
       const session = world.session(target);
-      const twin = await world.startTwin(session, ["--resume", session.id], raising(dice));
-      if (!world.liveBroken && dice.chance(0.8)) world.announce(twin);
-      if (dice.chance(0.4)) appendLine(world, session, "prompt", { text: "go on" });
+      leaveNothingHeldBack(world, session);
+      const twin = await world.startTwin(session, session.format.argv("resume", session.id, dice), raising(dice));
+      const speaks = dice.chance(0.8);
+      if (speaks && world.canAnnounce(twin)) await world.announce(twin);
+      else if (speaks) await world.announceInVain(twin);
+      if (dice.chance(0.4) && world.mayWrite(twin)) appendLine(world, session, "prompt", { text: "go on" });
     },
   },
   clear: {
-    // A person types /clear: the same process goes on under a new id, and says so.
+    // A person types /clear, or /new: the same process goes on under a new id, and says so.
     weight: 1,
-    targets: (world) => (world.liveBroken ? [] : sessionsWith(isAnnouncedAwake)(world)),
+    targets: sessionsWith(isAnnouncedAwake),
     async run(world, target, dice) {
       const twin = pickTwin(world, target, dice, (each) => isAnnouncedAwake(world, each));
-      const session = world.addSession(sideNumber(world, dice), dice.uuid(), twin.cwd);
-      twin.session = session.id;
-      world.announce(twin);
+      const { format } = twin;
+      leaveNothingHeldBack(world, world.session(target));
+      const session = world.addSession(sideNumber(world, dice), format.newId(dice), twin.cwd, format);
+      if (twin.word.status !== null) twin.word = { status: "idle", waitingFor: null };
+      await world.goOn(twin, session);
       if (dice.chance(0.7)) writeBeginning(world, session, dice);
     },
   },
@@ -89,7 +97,7 @@ export const processSteps: Record<string, Action> = {
         process.kill(twin.pid, "SIGTERM");
         return;
       }
-      world.retract(twin);
+      if (twin.format.tidiesOnTerm) world.retract(twin);
       await signal(twin, "SIGTERM");
     },
   },
@@ -125,21 +133,34 @@ export const processSteps: Record<string, Action> = {
 };
 
 async function start(world: World, number: number, dice: Dice): Promise<void> {
-  const session = world.addSession(number, dice.uuid(), dice.pick(world.places));
+  const format = dice.pick(formats);
+  const session = world.addSession(number, format.newId(dice), dice.pick(world.places), format);
   const manner = dice.pick(["announced", "announced", "announced", "argv", "nameless"] as const);
-  const named = ["--session-id", session.id];
-  const argv = { announced: dice.chance(0.5) ? named : [], argv: ["--no-announce", ...named], nameless: silence(dice) };
-  const twin = await world.startTwin(session, argv[manner], raising(dice));
-  if (manner === "announced" && !world.liveBroken) world.announce(twin);
+  const twin = await world.startTwin(session, format.argv(manner, session.id, dice), raising(dice));
+  if (speaks(manner, format) && world.canAnnounce(twin)) await world.announce(twin);
   // Else the record comes late, or never.
-  if (dice.chance(0.75)) writeBeginning(world, session, dice);
+  if (dice.chance(0.85)) writeBeginning(world, session, dice);
+}
+
+/** Who cannot be given a new session in its arguments announces it. */
+function speaks(manner: Manner, { lockPath }: Format): boolean {
+  return manner === "announced" || (manner === "argv" && lockPath !== null);
 }
 
 function writeBeginning(world: World, session: Session, dice: Dice): void {
-  if (world.sessionsBroken) return;
+  if (world.actor(session) === null) return;
   beginRecord(world, session);
-  if (dice.chance(0.75)) appendLine(world, session, "prompt", { text: "do it" });
-  if (session.turnOpen && dice.chance(0.3)) appendLine(world, session, "end", { outcome: "completed", text: "done" });
+  const mode = dice.pick(["default", "bypass", "plan"]);
+  if (dice.chance(0.85)) appendLine(world, session, "prompt", { text: "do it", mode });
+  const next = session.turnOpen ? dice.pick(["nothing", "tool", "end"]) : "nothing";
+  if (next === "tool") appendLine(world, session, "tool", { name: "shell", input: "ls" });
+  if (next === "end") appendLine(world, session, "end", { outcome: "completed", text: "done" });
+}
+
+/** Lines that a dead process had not written are lost once another one goes on; a live one writes them first. */
+function leaveNothingHeldBack(world: World, session: Session): void {
+  if (world.liveWriters(session).length > 0) writeHeldBack(world, session);
+  session.heldBack = null;
 }
 
 async function reusePid(world: World, target: number, dice: Dice): Promise<void> {
@@ -155,22 +176,16 @@ async function reusePid(world: World, target: number, dice: Dice): Promise<void>
 async function occupy(world: World, victim: Twin, target: number, dice: Dice): Promise<boolean> {
   const setNextPid = () => writeFileSync("/proc/sys/kernel/ns_last_pid", String(victim.pid - 1));
   try {
-    const manner = dice.pick(["stranger", "argv", "announced", "nameless", "resume"] as const);
+    const manner: Manner | "stranger" = dice.pick(["stranger", "argv", "announced", "nameless", "resume"] as const);
     if (manner === "stranger") {
       return await world.startStrangerAt(victim.pid, ["sleep", "1000000"], victim.cwd, setNextPid);
     }
-    const old = world.session(target);
-    const session =
-      manner === "resume" ? old : world.addSession(sideNumber(world, dice), dice.uuid(), dice.pick(world.places));
-    const flags = {
-      argv: ["--session-id", session.id],
-      resume: ["--resume", session.id],
-      announced: [],
-      nameless: silence(dice),
-    };
-    const twin = await world.startTwinAt(victim.pid, session, flags[manner], setNextPid);
+    const session = manner === "resume" ? world.session(target) : newcomer(world, victim, dice);
+    leaveNothingHeldBack(world, session);
+    const argv = session.format.argv(manner, session.id, dice);
+    const twin = await world.startTwinAt(victim.pid, session, argv, setNextPid);
     if (twin === null) return false;
-    if (manner === "announced" && !world.liveBroken) world.announce(twin);
+    if (speaks(manner, session.format) && world.canAnnounce(twin)) await world.announce(twin);
     if (manner !== "resume" && dice.chance(0.6)) writeBeginning(world, session, dice);
     return true;
   } catch (error) {
@@ -179,13 +194,14 @@ async function occupy(world: World, victim: Twin, target: number, dice: Dice): P
   }
 }
 
-// Told to be silent, or a talker that has not spoken yet: only the first may be linked by its directory.
-function silence(dice: Dice): string[] {
-  return dice.chance(0.5) ? ["--no-announce"] : [];
+/** Mostly of the same agent, where the old number is the worst trap. */
+function newcomer(world: World, victim: Twin, dice: Dice): Session {
+  const format = dice.chance(0.7) ? victim.format : dice.pick(formats);
+  return world.addSession(sideNumber(world, dice), format.newId(dice), dice.pick(world.places), format);
 }
 
 function raising(dice: Dice): "here" | "careless" {
-  return dice.chance(0.2) ? "careless" : "here";
+  return dice.chance(0.3) ? "careless" : "here";
 }
 
 /** For a session that comes out of another step than start: high, so that a shortened list keeps its other numbers. */
@@ -211,5 +227,6 @@ function pickTwin(world: World, target: number, dice: Dice, fits: (twin: Twin) =
 }
 
 function isAnnouncedAwake(world: World, twin: Twin): boolean {
-  return isAlive(twin) && !isSuspended(twin) && world.isAnnounced(twin);
+  if (!isAlive(twin) || isSuspended(twin) || !world.isAnnounced(twin)) return false;
+  return twin.format.lockPath === null || (takesOrders(twin) && twin.also === null);
 }

@@ -1,7 +1,16 @@
 // Steps that write records as an agent does, and steps that damage them.
-import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import type { Dice } from "./random.ts";
-import { outcomes, recordLine } from "./record.ts";
+import { outcomes } from "./record.ts";
 import type { Action } from "./schedule.ts";
 import { isSuspended } from "./twin.ts";
 import type { Session, World } from "./world.ts";
@@ -11,7 +20,7 @@ export const recordSteps: Record<string, Action> = {
     6,
     () => true,
     "prompt",
-    (dice) => ({ text: words(dice) }),
+    (dice) => ({ text: words(dice), mode: dice.pick(["default", "default", "bypass", "plan"]) }),
   ),
   reply: writing(3, open, "reply", (dice) => ({ text: words(dice), tokens: tokens(dice) })),
   // Longer than any window at the end of a file that a reader may take.
@@ -20,7 +29,7 @@ export const recordSteps: Record<string, Action> = {
     tokens: tokens(dice),
   })),
   tool: writing(
-    2,
+    4,
     (session) => open(session) && !session.toolRunning,
     "tool",
     () => ({ name: "shell", input: "ls" }),
@@ -71,6 +80,28 @@ export const recordSteps: Record<string, Action> = {
     (dice) => ({ text: words(dice) }),
   ),
 
+  // The agent goes on, but its lines come later: while it lives, or after its end.
+  "hold-back": {
+    weight: 2,
+    targets: (world) => numbersOf(world, (session) => mayHoldBack(world, session)),
+    async run(world, target) {
+      world.session(target).heldBack = [];
+    },
+  },
+  flush: {
+    weight: 5,
+    targets: (world) => numbersOf(world, ({ heldBack }) => heldBack !== null),
+    async run(world, target, dice) {
+      const session = world.session(target);
+      // Claude Code 2.1.197 now and then writes an answer in front of what it answers.
+      const [first, second, ...rest] = session.heldBack ?? [];
+      if (session.format.manyWriters && second !== undefined && first !== undefined && dice.chance(0.4))
+        session.heldBack = [second, first, ...rest];
+      writeHeldBack(world, session);
+      session.heldBack = null;
+    },
+  },
+
   tear: damage(2, (path, bytes) => {
     const lines = bytes.toString().trimEnd().split("\n");
     const last = lines.at(-1) ?? "";
@@ -93,6 +124,19 @@ export const recordSteps: Record<string, Action> = {
   }),
   garbage: damage(1, (path, _bytes, dice) => writeFileSync(path, dice.bytes(20 + dice.below(400)))),
   empty: damage(1, (path) => truncateSync(path, 0)),
+  // Put back from a copy: another file, and an earlier end.
+  replace: damage(1, (path, bytes, dice) => {
+    const lines = bytes.toString("latin1").split("\n").slice(0, -1);
+    writeFileSync(
+      `${path}.tmp`,
+      lines
+        .slice(0, 1 + dice.below(lines.length || 1))
+        .map((line) => `${line}\n`)
+        .join(""),
+      "latin1",
+    );
+    renameSync(`${path}.tmp`, path);
+  }),
   remove: damage(1, (path) => rmSync(path)),
   // Root may read every file: what cannot be read must not be a file.
   block: {
@@ -111,7 +155,8 @@ export const recordSteps: Record<string, Action> = {
   },
   unblock: {
     weight: 4,
-    targets: (world) => (world.sessionsBroken ? [] : [...world.blocked.keys()]),
+    targets: (world) =>
+      [...world.blocked.keys()].filter((number) => !world.storeOf(world.session(number)).recordsBroken),
     async run(world, target) {
       const path = world.recordPath(world.session(target));
       rmSync(path, { recursive: true });
@@ -122,20 +167,38 @@ export const recordSteps: Record<string, Action> = {
 };
 
 export function beginRecord(world: World, session: Session): void {
-  const fields = { version: 1, id: session.id, cwd: session.cwd, model: "demo-1", parent: null };
-  appendFileSync(world.recordPath(session), recordLine("session", fields));
+  if (session.format.can(session, "begin", world.actor(session)))
+    put(world, session, session.format.begin(session, world.actor(session)));
 }
 
-/** What an agent would do: append, without a look at what stands there. Does nothing if the path is blocked. */
+/** What an agent would do: say it, and append its lines, without a look at what stands there. */
 export function appendLine(world: World, session: Session, type: string, fields: Record<string, unknown>): void {
-  if (world.sessionsBroken || world.blocked.has(session.number)) return;
-  if (world.recordKind(session) === "absent") beginRecord(world, session);
-  appendFileSync(world.recordPath(session), recordLine(type, fields));
+  const { format } = session;
+  const actor = world.actor(session);
+  const isBlocked = world.storeOf(session).recordsBroken || world.blocked.has(session.number);
+  if (isBlocked || !format.can(session, type, actor)) return;
+  const begins = (session.heldBack ?? []).length === 0 && world.recordKind(session) === "absent";
+  put(world, session, (begins ? format.begin(session, actor) : "") + format.lines(session, type, fields, actor));
+  const word = actor === null ? null : format.wordAfter(session, type, fields, actor);
   if (type === "prompt" || type === "end") {
     Object.assign(session, { turnOpen: type === "prompt", asking: false, toolRunning: false });
   }
   if (type === "question" || type === "answer") session.asking = type === "question";
   if (type === "tool" || type === "tool-result") session.toolRunning = type === "tool";
+  if (actor !== null && word !== null) world.tell(actor, word);
+}
+
+function put(world: World, session: Session, text: string): void {
+  if (session.heldBack === null) world.append(session, text);
+  else session.heldBack.push(text);
+}
+
+export function writeHeldBack(world: World, session: Session): void {
+  world.append(session, (session.heldBack ?? []).join(""));
+}
+
+function mayHoldBack(world: World, session: Session): boolean {
+  return session.format.writesLate && session.heldBack === null && isWritable(world, session);
 }
 
 function writing(
@@ -147,9 +210,7 @@ function writing(
   return {
     weight,
     targets: (world) =>
-      [...world.sessions.values()]
-        .filter((session) => isWritable(world, session) && fits(session))
-        .map((session) => session.number),
+      numbersOf(world, (session) => isWritable(world, session) && fits(session) && can(world, session, type)),
     run: async (world, target, dice) => appendLine(world, world.session(target), type, fields(dice)),
   };
 }
@@ -166,8 +227,18 @@ function damage(weight: number, spoil: (path: string, bytes: Buffer, dice: Dice)
 }
 
 function isWritable(world: World, session: Session): boolean {
-  if (world.sessionsBroken || world.blocked.has(session.number)) return false;
-  return world.liveWriters(session).some((twin) => !isSuspended(twin));
+  if (world.storeOf(session).recordsBroken || world.blocked.has(session.number)) return false;
+  return world.liveWriters(session).some((twin) => !isSuspended(twin) && world.mayWrite(twin));
+}
+
+/** Whoever of its writers comes next. */
+function can(world: World, session: Session, type: string): boolean {
+  const able = world.liveWriters(session).filter((twin) => !isSuspended(twin) && world.mayWrite(twin));
+  return able.every((twin) => session.format.can(session, type, twin));
+}
+
+function numbersOf(world: World, fits: (session: Session) => boolean): number[] {
+  return [...world.sessions.values()].filter(fits).map((session) => session.number);
 }
 
 function numbersOfFiles(world: World): number[] {

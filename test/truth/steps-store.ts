@@ -1,14 +1,21 @@
 // Steps that spoil announcements and folders, drop what agentctl keeps, and bring in strangers.
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Claim } from "./announcement.ts";
-import { absentAsNull } from "./proc.ts";
+import { type Claim, writeAnnouncement } from "./announcement.ts";
+import { absentAsNull, bootId, pidNamespace } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import { recordLine } from "./record.ts";
 import type { Action } from "./schedule.ts";
-import type { Started, Twin } from "./twin.ts";
-import { isAlive, isSuspended } from "./twin.ts";
-import type { World } from "./world.ts";
+import type { Twin } from "./twin.ts";
+import type { Store, World } from "./world.ts";
+
+interface Folder {
+  mark: "recordsBroken" | "claimsBroken";
+  path(store: Store): string | null;
+}
+
+const records: Folder = { mark: "recordsBroken", path: ({ recordsFolder }) => recordsFolder };
+const claims: Folder = { mark: "claimsBroken", path: ({ claimsFolder }) => claimsFolder };
 
 export const storeSteps: Record<string, Action> = {
   "announcement-torn": spoilAnnouncement((path, dice) => {
@@ -17,26 +24,39 @@ export const storeSteps: Record<string, Action> = {
   }),
   "announcement-garbage": spoilAnnouncement((path, dice) => writeFileSync(path, dice.bytes(60))),
   "announcement-removed": spoilAnnouncement((path) => rmSync(path)),
-  "announcement-other-namespace": falseAnnouncement(() => ({ namespace: "pid:[4026539999]" })),
-  "announcement-other-boot": falseAnnouncement((_twin, dice) => ({ boot: dice.uuid() })),
-  "announcement-wrong-start": falseAnnouncement((twin, dice) => ({
-    start: String(Number(twin.start) + dice.pick([-1, 1, -5000, 5000])),
-  })),
+  "announcement-other-namespace": falseAnnouncement(
+    (twin) => twin.format.claims?.hasNamespace(twin) === true,
+    () => ({ namespace: "pid:[4026539999]" }),
+  ),
+  "announcement-other-boot": falseAnnouncement(
+    (twin) => twin.format.claims?.hasBoot === true,
+    (_twin, dice) => ({ boot: dice.uuid() }),
+  ),
+  "announcement-wrong-start": falseAnnouncement(
+    () => true,
+    (twin, dice) => ({ start: String(Number(twin.start) + dice.pick([-1, 1, -5000, 5000])) }),
+  ),
   "announce-again": {
     weight: 3,
-    targets: (world) => (world.liveBroken ? [] : targetsOf(world, (twin) => isUnannounced(world, twin))),
+    targets: (world) => targetsOf(world, (twin) => world.canAnnounce(twin)),
     async run(world, target, dice) {
-      world.announce(pickOf(world, target, dice, (twin) => isUnannounced(world, twin)));
+      await world.announce(pickOf(world, target, dice, (twin) => world.canAnnounce(twin)));
     },
   },
 
-  "break-sessions": breakFolder("sessionsBroken", (world) => world.sessionsFolder),
-  "mend-sessions": mendFolder("sessionsBroken", (world) => world.sessionsFolder),
-  "break-live": {
-    ...breakFolder("liveBroken", (world) => world.liveFolder),
-    targets: (world) => (world.liveBroken || world.twins.some((twin) => world.isCleared(twin)) ? [] : [0]),
+  "break-sessions": breakFolder(records, () => true),
+  "mend-sessions": mendFolder(records),
+  "break-live": breakFolder(
+    claims,
+    (world, { format }) => !world.twins.some((twin) => twin.format === format && world.isCleared(twin)),
+  ),
+  "mend-live": mendFolder(claims),
+  // What SIGKILL leaves, without the process: a number in a file, or a lock that nobody holds.
+  "stale-announcement": {
+    weight: 2,
+    targets: (world) => [...world.sessions.keys()],
+    run: leaveStaleAnnouncement,
   },
-  "mend-live": mendFolder("liveBroken", (world) => world.liveFolder),
   "foreign-files": {
     weight: 1,
     targets: (world) => (world.sessionsBroken || world.liveBroken ? [] : [0]),
@@ -66,12 +86,15 @@ export const storeSteps: Record<string, Action> = {
     weight: 2,
     targets: (world) => [...world.sessions.keys()],
     async run(world, target, dice) {
-      const { id, cwd } = world.session(target);
+      const { id, cwd, home, format } = world.session(target);
+      const { command } = format;
       const talk = dice.pick([
-        ["/bin/sh", "-c", "read word", "demo-agent", "--session-id", id],
-        ["/bin/sh", "-c", `read word # demo-agent --resume ${id}`],
-        ["tail", "-f", "/dev/null", "--", join(world.liveFolder, ".."), id],
-        ["grep", "--", `demo-agent --session-id ${id}`],
+        ["/bin/sh", "-c", "read word", command, "--session-id", id],
+        ["/bin/sh", "-c", "read word", command, "exec", "--json", "resume", id],
+        ["/bin/sh", "-c", `read word # ${command} --resume ${id}`],
+        ["tail", "-f", "/dev/null", "--", home, id],
+        ["grep", "--", `${command} --session-id ${id}`],
+        ...lockTalk(join(home, format.lockPath?.(id) ?? ""), format.lockPath !== null),
       ]);
       world.startStranger(talk, cwd);
     },
@@ -92,24 +115,20 @@ function spoilAnnouncement(spoil: (path: string, dice: Dice) => void): Action {
   };
 }
 
-function falseAnnouncement(wrong: (twin: Twin, dice: Dice) => Partial<Claim>): Action {
+function falseAnnouncement(fits: Owned, wrong: (twin: Twin, dice: Dice) => Partial<Claim>): Action {
   return {
     weight: 1,
-    targets: (world) => targetsOf(world, (twin) => maySpoil(world, twin)),
+    targets: (world) => targetsOf(world, (twin) => maySpoil(world, twin) && fits(twin)),
     async run(world, target, dice) {
-      const twin = pickOf(world, target, dice, (each) => maySpoil(world, each));
-      world.announce(twin, wrong(twin, dice));
+      const twin = pickOf(world, target, dice, (each) => maySpoil(world, each) && fits(each));
+      await world.announce(twin, wrong(twin, dice));
     },
   };
 }
 
 // After /clear the announcement alone says which session a process serves: spoiled, nothing true can be known.
 function maySpoil(world: World, twin: Twin): boolean {
-  return world.isAnnounced(twin) && !world.isCleared(twin);
-}
-
-function isUnannounced(world: World, twin: Twin): boolean {
-  return isAlive(twin) && !isSuspended(twin) && !world.isAnnounced(twin);
+  return twin.format.claims !== null && world.isAnnounced(twin) && !world.isCleared(twin);
 }
 
 function targetsOf(world: World, fits: Owned): number[] {
@@ -122,50 +141,85 @@ function pickOf(world: World, target: number, dice: Dice, fits: Owned): Twin {
   return dice.pick(world.writers(world.session(target)).filter(fits));
 }
 
-function breakFolder(mark: "sessionsBroken" | "liveBroken", folder: (world: World) => string): Action {
+function breakFolder(folder: Folder, mayBreak: (world: World, store: Store) => boolean): Action {
+  const whole = (world: World) =>
+    world.stores.filter((store) => !store[folder.mark] && folder.path(store) !== null && mayBreak(world, store));
   return {
     weight: 1,
-    targets: (world) => (world[mark] ? [] : [0]),
-    async run(world) {
-      renameSync(folder(world), putAside(world, mark));
-      writeFileSync(folder(world), "not a folder\n");
-      world[mark] = true;
+    targets: (world) => (whole(world).length > 0 ? [0] : []),
+    async run(world, _target, dice) {
+      const store = dice.pick(whole(world));
+      const path = folder.path(store) ?? "";
+      renameSync(path, putAside(world, store, folder));
+      writeFileSync(path, "not a folder\n");
+      store[folder.mark] = true;
     },
   };
 }
 
-function mendFolder(mark: "sessionsBroken" | "liveBroken", folder: (world: World) => string): Action {
+function mendFolder(folder: Folder): Action {
+  const broken = (world: World) => world.stores.filter((store) => store[folder.mark]);
   return {
     weight: 8,
-    targets: (world) => (world[mark] ? [0] : []),
-    async run(world) {
-      rmSync(folder(world));
-      renameSync(putAside(world, mark), folder(world));
-      world[mark] = false;
+    targets: (world) => (broken(world).length > 0 ? [0] : []),
+    async run(world, _target, dice) {
+      const store = dice.pick(broken(world));
+      const path = folder.path(store) ?? "";
+      rmSync(path);
+      renameSync(putAside(world, store, folder), path);
+      store[folder.mark] = false;
     },
   };
 }
 
-function putAside(world: World, mark: string): string {
-  return join(world.root, `aside-${mark}`);
+function putAside(world: World, { format }: Store, { mark }: Folder): string {
+  return join(world.root, `aside-${format.agent}-${mark}`);
+}
+
+/** Processes that are no agents and have the lock's file open, or even hold its lock. */
+function lockTalk(path: string, announcesByLock: boolean): string[][] {
+  if (!announcesByLock) return [];
+  // Made here: what a stranger makes itself, it makes while agentctl is being asked.
+  if (!existsSync(path)) writeFileSync(path, "");
+  return [
+    ["tail", "-f", path],
+    ["/bin/sh", "-c", 'exec 9<>"$1"; read word', "sh", path],
+  ];
+}
+
+async function leaveStaleAnnouncement(world: World, target: number, dice: Dice): Promise<void> {
+  const session = world.session(target);
+  const { format, home, id, cwd } = session;
+  const store = world.storeOf(session);
+  if (format.lockPath !== null) {
+    const path = join(home, format.lockPath(id));
+    if (!existsSync(path)) writeFileSync(path, "");
+    return;
+  }
+  if (format.claims === null || store.claimsFolder === null || store.claimsBroken) return;
+  const pid = 3_500_000 + dice.below(9999);
+  const status = format.agent === "demo" ? null : dice.pick(["busy", "idle", "waiting", null]);
+  const argv = format.argv("announced", id, dice);
+  const namespace = format.claims.hasBoot ? pidNamespace : null;
+  const claim = { pid, start: "4711", boot: bootId, namespace, session: id, status, waitingFor: null };
+  writeAnnouncement(store.claimsFolder, format.claims, claim, { cwd, argv, bornMs: Date.now() });
 }
 
 async function leaveForeignFiles(world: World, _target: number, dice: Dice): Promise<void> {
-  const header = recordLine("session", {
-    version: 1,
-    id: dice.uuid(),
-    cwd: world.places[0],
-    model: "demo-1",
-    parent: null,
-  });
-  const none: Started = { pid: 4_000_000 + dice.below(9999), start: "1" };
-  writeFileSync(join(world.sessionsFolder, "notes.txt"), "remember the milk\n");
-  writeFileSync(join(world.sessionsFolder, "not-a-session.jsonl"), header);
-  writeFileSync(join(world.sessionsFolder, `${dice.uuid()}.jsonl.bak`), header);
-  mkdirSync(join(world.sessionsFolder, "old"), { recursive: true });
-  writeFileSync(join(world.liveFolder, "notes.txt"), "");
-  writeFileSync(join(world.liveFolder, `${none.pid}.json.tmp`), "{");
-  await world.makeFifo(join(world.sessionsFolder, "x.jsonl"));
+  const id = dice.uuid();
+  const header = recordLine("session", { version: 1, id, cwd: world.places[0], model: "demo-1", parent: null });
+  for (const { recordsFolder, claimsFolder } of world.stores) {
+    writeFileSync(join(recordsFolder, "notes.txt"), "remember the milk\n");
+    writeFileSync(join(recordsFolder, "not-a-session.jsonl"), header);
+    writeFileSync(join(recordsFolder, `${dice.uuid()}.jsonl.bak`), header);
+    mkdirSync(join(recordsFolder, "old"), { recursive: true });
+    writeFileSync(join(recordsFolder, "old", "rollout-2026-11-16T00-00-00.jsonl"), header);
+    await world.makeFifo(join(recordsFolder, "x.jsonl"));
+    if (claimsFolder === null) continue;
+    writeFileSync(join(claimsFolder, "notes.txt"), "");
+    writeFileSync(join(claimsFolder, `${4_000_000 + dice.below(9999)}.json.tmp`), "{");
+    writeFileSync(join(claimsFolder, `4711.${id}.key`), "{}");
+  }
 }
 
 function filesBelow(folder: string): string[] {

@@ -1,18 +1,34 @@
-// Twins: real processes that stand for demo agents. They only block; what they "write", the harness writes for them.
-import { chmodSync, writeFileSync } from "node:fs";
+// Twins: real processes that stand for agents. They only block; what they "write", the harness writes for them.
+// A kernel lock cannot be taken for somebody else: that they do themselves.
+import { chmodSync, existsSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import type { Subprocess } from "bun";
-import { ignoresTerm, isLive, readProcArguments, readProcChildren, readProcName, readProcStat, until } from "./proc.ts";
+import type { Format, Word } from "./format.ts";
+import {
+  absentAsNull,
+  ignoresTerm,
+  isLive,
+  readProcArguments,
+  readProcChildren,
+  readProcName,
+  readProcStat,
+  until,
+} from "./proc.ts";
 
+// Descriptors 8 and 9 are its locks. Its children must not have them: Codex opens them close-on-exec.
 const twinScript = `#!/bin/sh
 # Blocks on its stdin and obeys single words; the end of stdin is its end.
-while read -r order session fifo; do
+while read -r order place words; do
   case $order in
-    child) sleep 1000000 & ;;
+    child) sleep 1000000 8<&- 9<&- & ;;
     deaf) trap '' TERM INT HUP ;;
-    nest) "$0" --session-id "$session" 0<>"$fifo" & ;;
+    nest) "\${TWIN_PROGRAM:-$0}" $words 0<>"$place" 8<&- 9<&- & ;;
+    lock) exec 9<>"$place"; flock -n 9; : >"$words" ;;
+    lock-also) exec 8<>"$place"; flock -n 8 9<&-; : >"$words" ;;
     leave) exit 0 ;;
   esac
 done
+exit 0
 `;
 
 // A parent that never waits: what dies under it stays a zombie. The shell would give a background job /dev/null as stdin.
@@ -25,6 +41,8 @@ export interface Started {
 }
 
 export interface Twin extends Started {
+  format: Format;
+  argv: string[];
   cwd: string;
   /** Just before it was started: never later than the true start. */
   bornMs: number;
@@ -32,21 +50,31 @@ export interface Twin extends Started {
   argvSession: string | null;
   /** The session that it truly serves. */
   session: string;
+  /** One that it went on from, and still holds. */
+  also: string | null;
+  /** What it says of itself in its announcement. */
+  word: Word;
   /** Reaped by us; under a parent that does not wait; or below another twin. */
   raised: "here" | "careless" | "nested";
   child: Subprocess<"pipe", "ignore", "ignore"> | null;
 }
 
 export interface Birth {
-  script: string;
+  program: string;
   arguments: string[];
   cwd: string;
   environment: Record<string, string>;
 }
 
-export function writeTwinScript(path: string): void {
-  writeFileSync(path, twinScript);
-  chmodSync(path, 0o755);
+/** A program under the agent's name, and the environment that makes it a twin. */
+export function makeTwinProgram(path: string, format: Format): Record<string, string> {
+  const script = format.program === "script" ? path : `${path}.sh`;
+  writeFileSync(script, twinScript);
+  chmodSync(script, 0o755);
+  if (format.program === "script") return { TWIN_PROGRAM: path };
+  // As a script it would have /bin/sh as its first argument. Bash runs this file before it looks for its script.
+  symlinkSync("/bin/bash", path);
+  return { TWIN_PROGRAM: path, BASH_ENV: script };
 }
 
 export function spawnQuiet(command: string[], cwd: string, env: Record<string, string>) {
@@ -61,23 +89,45 @@ export function identify(pid: number): Started {
 
 /** The pid of a new twin under a parent that never reaps it, and that parent. */
 export async function spawnCareless(birth: Birth) {
-  const command = ["/bin/sh", "-c", carelessParent, "sh", birth.script, ...birth.arguments];
+  const command = ["/bin/sh", "-c", carelessParent, "sh", birth.program, ...birth.arguments];
   const child = spawnQuiet(command, birth.cwd, birth.environment);
-  await until("a twin under a careless parent", () => readProcChildren(child.pid).some(isTwinByName));
+  const isTwin = (pid: number) => readProcName(pid) === basename(birth.program);
+  await until("a twin under a careless parent", () => readProcChildren(child.pid).some(isTwin));
   await until("the careless parent", () => readProcName(child.pid) === "sleep");
-  const pid = readProcChildren(child.pid).find(isTwinByName);
+  const pid = readProcChildren(child.pid).find(isTwin);
   if (pid === undefined) throw new Error("harness: the twin under a careless parent is gone");
   return { pid, child };
 }
 
-export async function spawnNested(parent: Twin, session: string, fifo: string): Promise<number> {
-  const find = () => readProcChildren(parent.pid).find((pid) => readProcArguments(pid).includes(session));
-  await order(parent, `nest ${session} ${fifo}`);
+/** `words` holds one that is in no other argv. */
+export async function spawnNested(parent: Twin, words: string[], fifo: string): Promise<number> {
+  const mark = words.at(-1) ?? "";
+  const find = () => readProcChildren(parent.pid).find((pid) => readProcArguments(pid).includes(mark));
+  await order(parent, `nest ${fifo} ${words.join(" ")}`);
   // Until its exec, the fork looks like the parent: same name, same argv.
   await until("a nested twin", () => find() !== undefined);
   const pid = find();
   if (pid === undefined) throw new Error("harness: the nested twin is gone");
   return pid;
+}
+
+/** Tries to take the kernel lock on a file, as an agent does that announces itself in this way. */
+export async function tryLock(twin: Twin, path: string, which: "lock" | "lock-also", sign: string): Promise<void> {
+  rmSync(sign, { force: true });
+  await order(twin, `${which} ${path} ${sign}`);
+  // Until flock(1) is gone, it and the fork before it look like agents with the same lock.
+  await until("a twin that has tried a lock", () => existsSync(sign));
+}
+
+export function holdsLock(twin: Started, path: string): boolean {
+  const fd = openLock(twin, path);
+  const info = fd === null ? null : absentAsNull(() => readFileSync(`/proc/${twin.pid}/fdinfo/${fd}`, "utf8"));
+  return info !== null && /^lock:/m.test(info);
+}
+
+function openLock(twin: Started, path: string): string | null {
+  const leadsThere = (fd: string) => absentAsNull(() => readlinkSync(`/proc/${twin.pid}/fd/${fd}`)) === path;
+  return ["8", "9"].find(leadsThere) ?? null;
 }
 
 export async function giveChild(twin: Twin): Promise<void> {
@@ -127,6 +177,10 @@ export function takesOrders(twin: Twin): boolean {
   return twin.child !== null && isAlive(twin) && !isSuspended(twin);
 }
 
+export function serves(twin: Twin, session: string): boolean {
+  return twin.session === session || twin.also === session;
+}
+
 export function killIfSame(process_: Started): void {
   if (isAlive(process_)) process.kill(process_.pid, "SIGKILL");
 }
@@ -140,8 +194,4 @@ async function order(twin: Twin, words: string): Promise<void> {
 async function waitForDeath(twin: Twin): Promise<void> {
   if (twin.raised === "here" && twin.child !== null) await twin.child.exited;
   await until("the death of a twin", () => !isAlive(twin));
-}
-
-function isTwinByName(pid: number): boolean {
-  return readProcName(pid) === "demo-agent";
 }

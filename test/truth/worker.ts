@@ -1,11 +1,16 @@
 // Inside the namespace: runs schedules one after the other, checks after every step, shortens what fails.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { expectNow } from "./allowances.ts";
 import { ask, fingerprint } from "./ask.ts";
 import { compareList, compareStatus } from "./compare.ts";
-import { expect } from "./oracle.ts";
+import { compareInProcess } from "./in-process.ts";
+import { endKin, settle } from "./kin.ts";
+import { checkLaws } from "./laws.ts";
+import { useBinary } from "./product.ts";
 import { Dice, seedOf } from "./random.ts";
 import { chooseStep, printSteps, runStep, type Step } from "./schedule.ts";
+import { takeSide } from "./side.ts";
 import { addTally, emptyTally, type Lie, type Tally } from "./tally.ts";
 import { World } from "./world.ts";
 
@@ -35,6 +40,7 @@ const mostReruns = 20;
 const mostShortened = 5;
 
 export async function work(order: Order): Promise<Result> {
+  useBinary(order.bin);
   const result: Result = { tally: emptyTally(), failures: [] };
   for (const schedule of order.schedules) {
     const run = await runSchedule(order, plan(order, schedule));
@@ -77,11 +83,12 @@ async function runSchedule(order: Order, next: NextStep): Promise<Run> {
       if (!(await runStep(world, step))) continue;
       run.steps.push(step);
       run.tally.steps++;
-      run.lies = await checkWorld(order.bin, world, new Dice(step.seed), run.tally);
+      run.lies = await checkWorld(order.bin, world, step.seed, run.tally);
     }
   } catch (error) {
     throw new Error(`the harness failed after: ${printSteps(run.steps)}`, { cause: error });
   } finally {
+    await endKin(world);
     await world.end();
   }
   run.tally["pid reuses"] = world.pidReuses;
@@ -89,11 +96,14 @@ async function runSchedule(order: Order, next: NextStep): Promise<Run> {
   return run;
 }
 
-async function checkWorld(bin: string, world: World, dice: Dice, tally: Tally): Promise<Lie[]> {
+async function checkWorld(bin: string, world: World, seed: number, tally: Tally): Promise<Lie[]> {
+  const dice = new Dice(seed);
+  await settle(world);
   const before = fingerprint(world.agentHome);
   const listed = await ask(bin, world, "list", "-a", "--json");
-  const { lies, answer } = compareList(listed, expect(world), tally);
+  const { lies, answer } = compareList(listed, expectNow(world), tally);
   if (answer !== null) {
+    lies.push(...(await compareInProcess(bin, world, answer, tally)));
     const ids = [...world.sessions.values()].map(({ id }) => id);
     const id = ids.length === 0 || dice.chance(0.1) ? dice.uuid() : dice.pick(ids);
     lies.push(...compareStatus(await ask(bin, world, "status", id, "--json"), id, answer, tally));
@@ -102,6 +112,8 @@ async function checkWorld(bin: string, world: World, dice: Dice, tally: Tally): 
     lies.push({ kind: "broken promise", text: "asking changed the agent's own folder" });
     tally["broken promise"]++;
   }
+  if (lies.length === 0) await checkLaws(world, listed, seed);
+  lies.push(...takeSide(world, tally));
   return lies;
 }
 

@@ -1,21 +1,29 @@
-// The world of one schedule: a throw-away home, the sessions that were ever made in it, and every process that was started.
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+// The world of one schedule: throw-away homes, the sessions that were ever made in them, and every process that was started.
+import { appendFileSync, mkdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
-import { type Claim, readClaim, writeClaim } from "./announcement.ts";
+import { type Claim, readClaim, writeAnnouncement } from "./announcement.ts";
+import type { Format, Word } from "./format.ts";
+import { demoFormat } from "./format-demo.ts";
+import { formats } from "./formats.ts";
 import { bootId, pidNamespace, readProcChildren, until } from "./proc.ts";
 import { readRecord } from "./record.ts";
 import {
   type Birth,
+  holdsLock,
   identify,
   isAlive,
+  isSuspended,
   killIfSame,
+  makeTwinProgram,
   type Started,
+  serves,
   spawnCareless,
   spawnNested,
   spawnQuiet,
   type Twin,
-  writeTwinScript,
+  takesOrders,
+  tryLock,
 } from "./twin.ts";
 
 export interface Session {
@@ -23,63 +31,101 @@ export interface Session {
   number: number;
   id: string;
   cwd: string;
+  format: Format;
+  home: string;
+  bornMs: number;
   /** What the twin believes, to choose sensible lines; the oracle reads the file instead. */
   turnOpen: boolean;
   asking: boolean;
   toolRunning: boolean;
+  /** Lines that were said but not written yet; null while they are written at once. */
+  heldBack: string[] | null;
+  /** Of its format: ids of calls and turns, counters. */
+  scratch: Record<string, unknown>;
+}
+
+/** One agent's home. */
+export interface Store {
+  format: Format;
+  home: string;
+  recordsFolder: string;
+  /** null: it announces otherwise than in files. */
+  claimsFolder: string | null;
+  /** True while the folder is replaced by a file. */
+  recordsBroken: boolean;
+  claimsBroken: boolean;
+  program: string;
+  environment: Record<string, string>;
 }
 
 export class World {
+  /** Everything that asking must not change. */
   readonly agentHome: string;
-  readonly sessionsFolder: string;
-  readonly liveFolder: string;
   readonly userHome: string;
   readonly agentctlHome: string;
   readonly cache: string;
   readonly places: string[];
+  readonly stores: Store[];
   readonly sessions = new Map<number, Session>();
   readonly twins: Twin[] = [];
   /** The bytes of records that something unreadable stands in for, by session number. */
   readonly blocked = new Map<number, Uint8Array>();
-  /** True while the folder is replaced by a file. */
-  sessionsBroken = false;
-  liveBroken = false;
   pidReuses = 0;
   pidReusesSkipped = 0;
-  readonly #script: string;
   readonly #fifo: string;
   readonly #others: Started[] = [];
   readonly #children: Subprocess[] = [];
 
   constructor(readonly root: string) {
-    this.agentHome = join(root, "demo-home");
-    this.sessionsFolder = join(this.agentHome, "sessions");
-    this.liveFolder = join(this.agentHome, "live");
-    this.userHome = join(root, "home");
+    this.agentHome = join(root, "homes");
+    this.userHome = join(this.agentHome, "user");
     this.agentctlHome = join(root, "agentctl-home");
     this.cache = join(root, "cache");
     this.places = ["work/one", "work/one/inner", "work/two"].map((place) => join(root, place));
-    const folders = [
-      this.sessionsFolder,
-      this.liveFolder,
-      this.userHome,
-      this.cache,
-      join(root, "bin"),
-      ...this.places,
-    ];
-    for (const folder of folders) mkdirSync(folder, { recursive: true });
-    this.#script = join(root, "bin", "demo-agent");
     this.#fifo = join(root, "fifo");
-    writeTwinScript(this.#script);
+    for (const folder of [this.userHome, this.cache, join(root, "bin"), ...this.places])
+      mkdirSync(folder, { recursive: true });
+    this.stores = formats.map((format) => this.#makeStore(format));
+  }
+
+  /** What a person's shell would have: the homes that are not where they are by default. */
+  get environment(): Record<string, string> {
+    const homes = this.stores.map(({ format, home }) => format.environment(home));
+    return Object.assign({ HOME: this.userHome, PATH: "/usr/bin:/bin" }, ...homes);
   }
 
   get twinEnvironment(): Record<string, string> {
-    return { DEMO_AGENT_HOME: this.agentHome, HOME: this.userHome, PATH: "/usr/bin:/bin" };
+    return this.environment;
   }
 
-  addSession(number: number, id: string, cwd: string): Session {
+  /** Of the demo agent. */
+  get sessionsFolder(): string {
+    return this.storeOf({ format: demoFormat }).recordsFolder;
+  }
+
+  get liveFolder(): string {
+    return this.storeOf({ format: demoFormat }).claimsFolder ?? "";
+  }
+
+  get sessionsBroken(): boolean {
+    return this.stores.some(({ recordsBroken }) => recordsBroken);
+  }
+
+  get liveBroken(): boolean {
+    return this.stores.some(({ claimsBroken }) => claimsBroken);
+  }
+
+  storeOf({ format }: { format: Format }): Store {
+    const store = this.stores.find((each) => each.format === format);
+    if (store === undefined) throw new Error(`harness: no store of ${format.agent}`);
+    return store;
+  }
+
+  addSession(number: number, id: string, cwd: string, format = demoFormat): Session {
     if (this.sessions.has(number)) throw new Error(`harness: there is a session ${number} already`);
-    const session = { number, id, cwd, turnOpen: false, asking: false, toolRunning: false };
+    const { home } = this.storeOf({ format });
+    const beliefs = { turnOpen: false, asking: false, toolRunning: false };
+    const session = { number, id, cwd, format, home, bornMs: Date.now(), ...beliefs, heldBack: null, scratch: {} };
     this.sessions.set(number, session);
     return session;
   }
@@ -91,31 +137,52 @@ export class World {
   }
 
   recordPath(session: Session): string {
-    return join(this.sessionsFolder, `${session.id}.jsonl`);
+    return session.format.recordPath(session);
   }
 
-  claimPath(twin: Started): string {
-    return join(this.liveFolder, `${twin.pid}.json`);
+  /** Does nothing where the path is blocked: an agent would fail, too. */
+  append(session: Session, text: string): void {
+    if (text === "" || this.storeOf(session).recordsBroken || this.blocked.has(session.number)) return;
+    const path = this.recordPath(session);
+    mkdirSync(dirname(path), { recursive: true });
+    appendFileSync(path, text);
+  }
+
+  claimPath(twin: Twin): string {
+    return join(this.#claimsOf(twin).folder, `${twin.pid}.json`);
   }
 
   recordKind(session: Session): string {
-    return readRecord(this.recordPath(session)).kind;
+    return readRecord(this.recordPath(session), session.format.reader).kind;
   }
 
   /** Every twin of a session that ever was, the newest last. */
   writers(session: Session): Twin[] {
-    return this.twins.filter((twin) => twin.session === session.id);
+    return this.twins.filter((twin) => serves(twin, session.id));
   }
 
   liveWriters(session: Session): Twin[] {
     return this.writers(session).filter(isAlive);
   }
 
+  /** Who does what happens next in a session; two writers take turns. */
+  actor(session: Session): Twin | null {
+    const able = this.liveWriters(session).filter((twin) => !isSuspended(twin) && this.mayWrite(twin));
+    const turn = Number(session.scratch["turns"] ?? 0);
+    session.scratch["turns"] = turn + 1;
+    return able[turn % Math.max(1, able.length)] ?? null;
+  }
+
+  /** One that announces by a lock writes nothing before it has it. */
+  mayWrite(twin: Twin): boolean {
+    return twin.format.lockPath === null || this.isAnnounced(twin);
+  }
+
   async startTwin(session: Session, argv: string[], raised: "here" | "careless"): Promise<Twin> {
-    const birth = this.#birth(session.cwd, argv);
+    const birth = this.#birth(session, argv);
     const bornMs = Date.now();
     if (raised === "here") {
-      const child = spawnQuiet([birth.script, ...argv], birth.cwd, birth.environment);
+      const child = spawnQuiet([birth.program, ...argv], birth.cwd, birth.environment);
       return this.#adopt({ session, argv, raised, child, bornMs }, child.pid);
     }
     const { pid, child } = await spawnCareless(birth);
@@ -123,30 +190,31 @@ export class World {
     return this.#adopt({ session, argv, raised, child, bornMs }, pid);
   }
 
+  /** Of the same agent as its parent: the parent starts it by its own name. */
   async startNested(parent: Twin, session: Session): Promise<Twin> {
     const bornMs = Date.now();
     await this.makeFifo(this.#fifo);
-    const pid = await spawnNested(parent, session.id, this.#fifo);
-    const argv = ["--session-id", session.id];
+    const argv = parent.format.lockPath === null ? ["--session-id", session.id] : ["exec", "--json", session.id];
+    const pid = await spawnNested(parent, argv, this.#fifo);
     return this.#adopt({ session, argv, raised: "nested", child: null, bornMs }, pid);
   }
 
   /** A twin at exactly this pid, or null if the kernel gave another one every time. */
   async startTwinAt(pid: number, session: Session, argv: string[], setNextPid: () => void): Promise<Twin | null> {
-    const birth = this.#birth(session.cwd, argv);
+    const birth = this.#birth(session, argv);
     const bornMs = Date.now();
-    const child = await this.#spawnAt(pid, [birth.script, ...argv], session.cwd, setNextPid);
+    const child = await this.#spawnAt(pid, [birth.program, ...argv], birth, setNextPid);
     return child === null ? null : this.#adopt({ session, argv, raised: "here", child, bornMs }, pid);
   }
 
   async startStrangerAt(pid: number, command: string[], cwd: string, setNextPid: () => void): Promise<boolean> {
-    const child = await this.#spawnAt(pid, command, cwd, setNextPid);
+    const child = await this.#spawnAt(pid, command, { cwd, environment: this.environment }, setNextPid);
     if (child !== null) this.#keep(child);
     return child !== null;
   }
 
   startStranger(command: string[], cwd: string): void {
-    this.#keep(spawnQuiet(command, cwd, this.twinEnvironment));
+    this.#keep(spawnQuiet(command, cwd, this.environment));
   }
 
   /** Children of twins are ours, too: they survive their parent. */
@@ -155,18 +223,57 @@ export class World {
   }
 
   claimOf(twin: Twin): Claim {
-    return { pid: twin.pid, start: twin.start, boot: bootId, namespace: pidNamespace, session: twin.session };
+    const { pid, start, session, word } = twin;
+    const { claims } = twin.format;
+    const boot = claims?.hasBoot === true ? bootId : null;
+    return { pid, start, boot, namespace: claims?.hasNamespace(twin) === true ? pidNamespace : null, session, ...word };
   }
 
-  announce(twin: Twin, wrong: Partial<Claim> = {}): void {
-    writeClaim(this.liveFolder, { ...this.claimOf(twin), ...wrong }, twin.cwd);
+  /** A claim is written before this returns; only a lock takes its time. */
+  async announce(twin: Twin, wrong: Partial<Claim> = {}): Promise<void> {
+    const { claims, lockPath } = twin.format;
+    if (claims !== null && !this.storeOf(twin).claimsBroken)
+      writeAnnouncement(this.#claimsOf(twin).folder, claims, { ...this.claimOf(twin), ...wrong }, twin);
+    if (lockPath !== null) await this.#takeLock(twin, "lock");
+  }
+
+  /** Another one holds the lock: it is told so, and for a moment it has the file open, too. */
+  async announceInVain(twin: Twin): Promise<void> {
+    if (twin.format.lockPath !== null && takesOrders(twin)) await this.#tryLock(twin, "lock");
+  }
+
+  /** Nobody else may hold its lock, and it must be able to hear us. */
+  canAnnounce(twin: Twin): boolean {
+    if (!isAlive(twin) || isSuspended(twin) || this.isAnnounced(twin)) return false;
+    if (twin.format.lockPath === null) return !this.storeOf(twin).claimsBroken;
+    const path = this.#lockPath(twin, twin.session);
+    return takesOrders(twin) && twin.also === null && !this.twins.some((other) => holdsLock(other, path));
+  }
+
+  /** The same process goes on under another id. */
+  async goOn(twin: Twin, session: Session): Promise<void> {
+    const before = twin.session;
+    twin.session = session.id;
+    if (twin.format.lockPath === null) return await this.announce(twin);
+    twin.also = before;
+    await this.#takeLock(twin, "lock-also");
   }
 
   /** Its true announcement stands, whether it lives or not. */
-  isAnnounced(twin: Twin): boolean {
-    if (this.liveBroken) return false;
-    const claim = readClaim(this.liveFolder, twin.pid);
-    return claim !== null && Bun.deepEquals(claim, this.claimOf(twin));
+  isAnnounced(twin: Twin, session = twin.session): boolean {
+    const { claims, lockPath } = twin.format;
+    if (lockPath !== null) return isAlive(twin) && holdsLock(twin, this.#lockPath(twin, session));
+    if (claims === null || this.storeOf(twin).claimsBroken) return false;
+    const claim = readClaim(this.#claimsOf(twin).folder, claims, twin.pid);
+    const { status: _status, waitingFor: _waitingFor, ...said } = claim ?? this.claimOf(twin);
+    const { status: _own, waitingFor: _words, ...truth } = { ...this.claimOf(twin), session };
+    return claim !== null && Bun.deepEquals(said, truth);
+  }
+
+  /** What its announcement says now, if it is the true one. */
+  tell(twin: Twin, word: Word): void {
+    twin.word = word;
+    if (twin.format.claims !== null && this.isAnnounced(twin)) void this.announce(twin);
   }
 
   /** Serves another session than its argv says: only its announcement tells. */
@@ -175,7 +282,12 @@ export class World {
   }
 
   retract(twin: Twin): void {
-    if (!this.liveBroken) rmSync(this.claimPath(twin), { force: true });
+    if (twin.format.lockPath !== null) {
+      for (const id of [twin.session, twin.also])
+        if (id !== null && this.isAnnounced(twin, id)) rmSync(this.#lockPath(twin, id), { force: true });
+      return;
+    }
+    if (!this.storeOf(twin).claimsBroken) rmSync(this.claimPath(twin), { force: true });
   }
 
   async makeFifo(path: string): Promise<void> {
@@ -193,22 +305,64 @@ export class World {
     rmSync(this.root, { recursive: true, force: true });
   }
 
-  #birth(cwd: string, argv: string[]): Birth {
-    return { script: this.#script, arguments: argv, cwd, environment: this.twinEnvironment };
+  #makeStore(format: Format): Store {
+    const home = join(this.agentHome, format.home);
+    const recordsFolder = join(home, format.records);
+    const claimsFolder = format.claims === null ? null : join(home, format.claims.folder);
+    const locks = format.lockPath === null ? null : dirname(join(home, format.lockPath("")));
+    for (const folder of [recordsFolder, claimsFolder, locks])
+      if (folder !== null) mkdirSync(folder, { recursive: true });
+    const program = join(this.root, "bin", format.command);
+    const environment = makeTwinProgram(program, format);
+    return {
+      format,
+      home,
+      recordsFolder,
+      claimsFolder,
+      recordsBroken: false,
+      claimsBroken: false,
+      program,
+      environment,
+    };
   }
 
-  #adopt(born: Pick<Twin, "raised" | "child" | "bornMs"> & { session: Session; argv: string[] }, pid: number): Twin {
+  #claimsOf(twin: Twin): { folder: string } {
+    const { claimsFolder } = this.storeOf(twin);
+    if (claimsFolder === null) throw new Error(`harness: ${twin.format.agent} announces without files`);
+    return { folder: claimsFolder };
+  }
+
+  #lockPath(twin: Twin, session: string): string {
+    return join(this.storeOf(twin).home, twin.format.lockPath?.(session) ?? "");
+  }
+
+  async #takeLock(twin: Twin, which: "lock" | "lock-also"): Promise<void> {
+    await this.#tryLock(twin, which);
+    if (!this.isAnnounced(twin)) throw new Error(`harness: process ${twin.pid} did not get its lock`);
+  }
+
+  async #tryLock(twin: Twin, which: "lock" | "lock-also"): Promise<void> {
+    await tryLock(twin, this.#lockPath(twin, twin.session), which, join(this.root, "bin", `tried-${twin.pid}`));
+  }
+
+  #birth({ cwd, format }: Session, argv: string[]): Birth {
+    const { program, environment } = this.storeOf({ format });
+    return { program, arguments: argv, cwd, environment: { ...this.environment, ...environment } };
+  }
+
+  #adopt(born: Pick<Twin, "raised" | "child" | "bornMs" | "argv"> & { session: Session }, pid: number): Twin {
+    const { session, argv, raised, child, bornMs } = born;
+    const { format, id, cwd } = session;
     const twin: Twin = {
       ...identify(pid),
-      cwd: born.session.cwd,
-      bornMs: born.bornMs,
-      argvSession: born.argv.includes(born.session.id) ? born.session.id : null,
-      session: born.session.id,
-      raised: born.raised,
-      child: born.child,
+      ...{ format, argv, cwd, bornMs, raised, child },
+      argvSession: format.argvNames(argv, id) ? id : null,
+      session: id,
+      also: null,
+      word: format.firstWord(argv, session),
     };
     this.twins.push(twin);
-    if (born.child !== null) this.#children.push(born.child);
+    if (child !== null) this.#children.push(child);
     return twin;
   }
 
@@ -217,10 +371,15 @@ export class World {
     this.#others.push(identify(child.pid));
   }
 
-  async #spawnAt(pid: number, command: string[], cwd: string, setNextPid: () => void) {
+  async #spawnAt(
+    pid: number,
+    command: string[],
+    { cwd, environment }: Pick<Birth, "cwd" | "environment">,
+    setNextPid: () => void,
+  ) {
     for (let attempt = 0; attempt < 5; attempt++) {
       setNextPid();
-      const child = spawnQuiet(command, cwd, this.twinEnvironment);
+      const child = spawnQuiet(command, cwd, environment);
       if (child.pid === pid) return child;
       child.kill("SIGKILL");
       await child.exited;

@@ -316,7 +316,7 @@ export const running = (id: string, pids: number[], link: Seen["link"], change: 
 });
 
 /** A live process whose session nobody can name. */
-export const unrecorded = (pid: number, reason = "no session recorded yet"): Seen => ({
+export const unrecorded = (pid: number, reason = "it names no session"): Seen => ({
   ...nothing,
   id: null,
   state: "running",

@@ -1,0 +1,147 @@
+// Conversations with hosts that say anything, in any order, as often as they like.
+import type { HostProtocol, Talk } from "../../src/adapters/adapter.ts";
+import { deriveSessions } from "../../src/core/derive.ts";
+import { read } from "../../src/core/problem.ts";
+import { faultsOf } from "../conformance/faults.ts";
+import type { Victim } from "../conformance/victim.ts";
+import type { Dice } from "../truth/random.ts";
+import type { Material } from "./corpus.ts";
+import { jsonOf, mutate, mutatedJson } from "./mutate.ts";
+import { hostedFaults, isText, readingFaults } from "./shape.ts";
+import type { Homes } from "./store-targets.ts";
+import { plain, type Target } from "./target.ts";
+
+export function hostTargets(material: Material, { records: all }: Homes): Target[] {
+  const { adapter } = material;
+  const { host } = adapter;
+  if (host === null) return [];
+  const captured = material.cases.flatMap((each) => (each.host === null ? [] : [each.host]));
+  return [
+    {
+      name: `host:${adapter.agent}`,
+      weight: 60,
+      make(dice) {
+        const victim = dice.pick(all);
+        const ids = [victim.id, dice.uuid(), dice.uuid()];
+        const said = host.transport === "plain" ? plainAnswer(dice, ids) : answers(dice, captured, ids);
+        const input = Buffer.from(
+          damaged(said, dice, material)
+            .map((text) => JSON.stringify(text))
+            .join("\n"),
+        );
+        return plain("answers of a host", input, (bytes) => hostFaults(victim, host, heardIn(bytes)));
+      },
+    },
+  ];
+}
+
+/** A message per line; a broken line (while an input is made smaller) is no message. */
+const heardIn = (bytes: Buffer): string[] => bytes.toString("utf8").split("\n").map(jsonOf).filter(isText);
+
+const plainAnswer = (dice: Dice, ids: readonly string[]): string[] => [
+  JSON.stringify({
+    sessions: ids.map((id) => ({
+      id,
+      activity: dice.pick(["working", "waiting", "idle", "constructor"]),
+      waiting: dice.chance(0.5) ? null : { kind: dice.pick(["permission", "toString"]), text: "x", options: ["a"] },
+    })),
+  }),
+  ...(dice.chance(0.2) ? ["taken"] : []),
+];
+
+/** What an app-server answers when all goes well. */
+function answers(dice: Dice, captured: readonly Record<string, unknown>[], ids: readonly string[]): string[] {
+  const known: Record<string, unknown> = captured.length > 0 ? dice.pick(captured) : {};
+  const status = () => dice.pick([{ type: "idle" }, { type: "active", activeFlags: [] }, { type: "notLoaded" }, {}]);
+  const middle = dice.below(ids.length + 1);
+  const pages = dice.chance(0.5)
+    ? [{ id: "list ", result: { data: ids, nextCursor: null } }]
+    : [
+        { id: "list ", result: { data: ids.slice(0, middle), nextCursor: "c" } },
+        { id: "list c", result: { data: ids.slice(middle), nextCursor: null } },
+      ];
+  return [
+    { id: "initialize", result: known["initialize"] ?? { userAgent: "x" } },
+    ...pages,
+    ...ids.map((id) => ({ id, result: { thread: { id, status: status(), ephemeral: false } } })),
+    { id: "turns", result: { data: [{ id: "t", status: "inProgress" }] } },
+    { id: "state", result: { thread: { status: status() } } },
+    { id: "queued", result: {} },
+  ].map((message) => JSON.stringify(message));
+}
+
+function damaged(said: readonly string[], dice: Dice, material: Material): string[] {
+  let heard = [...said];
+  for (let times = dice.below(4); times > 0; times -= 1) {
+    const [from, to] = [dice.below(heard.length + 1), dice.below(heard.length + 1)];
+    const one = heard[from] ?? "";
+    heard = dice.pick<() => string[]>([
+      () => heard.toSpliced(from, 1),
+      () => heard.toSpliced(to, 0, one),
+      () => heard.toSpliced(from, 1).toSpliced(to, 0, one),
+      () => heard.toSpliced(to, 0, dice.pick(["", "null", "{}", "[]", "\0", '{"method":"x"}', '{"id":1}', "not JSON"])),
+      () => heard.toSpliced(from, 1, mutate(Buffer.from(one), dice, material).toString("utf8")),
+      () => heard.toSpliced(from, 1, mutatedJson(jsonOf(one) ?? null, dice, material)),
+      () =>
+        heard.toSpliced(from, 1, JSON.stringify({ id: idOf(one), error: { code: -1, message: dice.pick(refusals) } })),
+      () => heard.toReversed(),
+    ])();
+  }
+  return heard;
+}
+
+const refusals = ["no active turn", "not materialized", "\x1b[31m", ""];
+
+const idOf = (message: string): unknown => (jsonOf(message) as { id?: unknown } | null | undefined)?.id ?? null;
+
+function hostFaults({ adapter, store, nobody }: Victim, host: HostProtocol, heard: readonly string[]): string[] {
+  const answer = converse(host.sessions, heard);
+  const others = [host.interrupt("i"), host.send("i", 'a "text"\n', "m")].flatMap((talk) => {
+    const word = converse(talk, heard);
+    return word === null
+      ? []
+      : readingFaults(word.reading, (text) => (isText(text) ? [] : ["what was done is no text"]));
+  });
+  if (answer === null) return others;
+  const { reading } = answer;
+  const at = Date.parse("2027-01-01T00:00:00Z");
+  const place = { agent: adapter.agent, home: store.home, address: "/socket", process: null, startedAt: null };
+  const evidence = { at, processes: read(nobody), stores: [store], dialogs: [], problems: [], directories: {} };
+  const answered = reading.ok ? reading : { ...reading, problem: { ...reading.problem, source: "/socket" } };
+  const list = deriveSessions({ ...evidence, hosts: [{ ...place, answer: answered }] }, [adapter]);
+  const stopped = (id: string): boolean =>
+    list.sessions.some((session) => session.id === id && session.status.state === "stopped");
+  // Elsewhere a lock says who has it, and the answer only what it is doing.
+  const hosted = reading.ok && adapter.hostsNameBy === "answer" ? reading.value : [];
+  return [
+    ...others,
+    ...readingFaults(reading, (sessions) => hostedFaults(adapter, sessions)),
+    ...faultsOf(adapter, store, list),
+    ...hosted.flatMap(({ id }) => (stopped(id) ? ["a host has it, but it is stopped"] : [])),
+    ...(reading.ok ? unanswered(heard.slice(0, answer.after)) : []),
+  ];
+}
+
+/** Of an app-server: threads that it listed and was never heard about, although the answer counts as whole. */
+function unanswered(heard: readonly string[]): string[] {
+  const messages = heard
+    .map(jsonOf)
+    .map((value) => (Object(value) ?? {}) as { id?: unknown; result?: { data?: unknown }; method?: unknown });
+  const told = new Set(messages.map(({ id }) => id));
+  const pages = messages.filter(({ id, method }) => isText(id) && id.startsWith("list ") && method === undefined);
+  const listed = pages.flatMap(({ result }) => (Array.isArray(result?.data) ? result.data : []));
+  const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+  return listed.some((id) => isText(id) && isUuid.test(id) && !told.has(id))
+    ? ["the answer counts as whole, but a listed thread was never heard about"]
+    : [];
+}
+
+/** As observe/hosts.ts does it: after every message, until there is an answer. */
+function converse<T>(talk: Talk<T>, heard: readonly string[]) {
+  for (let after = 1; after <= heard.length; after += 1) {
+    const step = talk.next(heard.slice(0, after));
+    if ("answer" in step) return { reading: step.answer, after };
+    if (!step.send.every(isText)) throw new Error("what is to be sent is no text");
+  }
+  return null;
+}
