@@ -4,7 +4,7 @@ import { selfCommand } from "../sys/self.ts";
 import { type HeldFiles, type SpawnedHolder, spawnHolder } from "../sys/spawn.ts";
 
 /** The first word behind the script: by it a holder is known in the process table. */
-export const holderMark = "agentctl-holder";
+const holderMark = "agentctl-holder";
 
 /**
  * The agent runs in the foreground: what a shell starts with & ignores SIGINT for good. Names begin with _agentctl: a

@@ -152,6 +152,12 @@ export const mutants: readonly Mutant[] = [
   mutant("one suspended owner suspends all", "core/derive.ts", "rows.every(isSuspended)", "rows.some(isSuspended)"),
   mutant("want of a login is idleness", "core/derive.ts", "if (turn.needs === undefined)", "if (true)"),
   mutant("a dialog at the start is not seen", "core/derive.ts", "wordOfDialog(subject.owners, evidence) ?? ", ""),
+  mutant(
+    "a turn that a dead process left open is work",
+    "core/derive.ts",
+    "if (isInherited(turn.since, owners)) return",
+    "if (false) return",
+  ),
   // Whose session is it?
   mutant(
     "the tag counts wherever it was inherited",
@@ -168,8 +174,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "arguments beat the tag",
     "core/given-id.ts",
-    'if (assigned !== null) return { id: assigned, link: "assigned", source: `${folder}/environ` };',
-    "",
+    "if (assigned !== null) return",
+    "if (assigned === undefined) return",
   ),
   mutant("helpers own sessions", "core/match.ts", 'if (process.role === "helper") continue;', ""),
   mutant(
@@ -207,8 +213,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a silent process has no session",
     "core/match-directory.ts",
-    'add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });',
-    "",
+    "for (const { key } of candidates) {\n      const why = `process ",
+    "for (const { key } of []) {\n      const why = `process ",
   ),
   mutant(
     "a silent host has nothing",

@@ -52,6 +52,16 @@ describe("rule 3: what the record of a running session says", () => {
       { reason: "2 background shells, 1 subagent" },
     ],
     ["an open turn", { turn: open }, { activity: "working" }],
+    [
+      "a turn that was begun before the process",
+      { turn: { state: "open", since: ago(9_999), doubt: null } },
+      { activity: "unclear", reason: "its turn was begun by an earlier process" },
+    ],
+    [
+      "a question of such a turn",
+      { turn: { state: "open", since: ago(9_999), doubt: null }, waiting: asked },
+      { activity: "unclear", reason: "its turn was begun by an earlier process" },
+    ],
     ["an open turn with a pending tool", { turn: pending }, { activity: "unclear", reason: "tool call pending" }],
     [
       "an open turn and a question",
