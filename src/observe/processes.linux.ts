@@ -104,17 +104,23 @@ function readRow(
         return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
       // In the middle of exec the new name is there before arguments and environment are.
-      if (sought && isHalfMade(detail) && attempt < execAttempts) continue;
+      const patience = Date.now() - startedAtOf(stat, bootedAt) < youngMs ? youngExecAttempts : execAttempts;
+      if (sought && isHalfMade(detail) && attempt < patience) continue;
     }
     if (detail?.env != null) delete detail.env[emptyEnvironment];
-    const startedAt = bootedAt + (Number(stat.start) / ticksPerSecond) * 1000;
+    const startedAt = startedAtOf(stat, bootedAt);
     const { parent, session, state, name, tty } = stat;
     return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
   }
 }
 
+const startedAtOf = ({ start }: Stat, bootedAt: number): number => bootedAt + (Number(start) / ticksPerSecond) * 1000;
+
 const execAttempts = 20;
-const mostAttempts = 100;
+/** A young one may well be in the middle of its exec, and put aside there on a busy machine. */
+const youngExecAttempts = 300;
+const youngMs = 2_000;
+const mostAttempts = 400;
 
 const isHalfMade = ({ argv, env }: ProcessDetail): boolean =>
   (argv !== null && argv.join("") === "") || (env !== null && env[emptyEnvironment] === "");

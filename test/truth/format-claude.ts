@@ -316,8 +316,8 @@ function turnOf(all: readonly Line[]): Turn {
     }
     if (meaning.kind === "call") calls.set(meaning.id, meaning);
     if (meaning.kind === "result") calls.delete(meaning.id);
-    const goesOn = says.turn === "open" && meaning.kind !== "prompt" ? says.openedAtMs : null;
-    says = meaning.kind === "end" ? closed(meaning.outcome, meaning.needs) : openedAt(goesOn ?? line.atMs);
+    const goesOn = says.turn === "open" && meaning.kind !== "prompt" ? says.markedAtMs : null;
+    says = meaning.kind === "end" ? closed(meaning.outcome, meaning.needs, line.atMs) : openedAt(goesOn ?? line.atMs);
   }
   const [call] = calls.values();
   if (says.turn !== "open" || call === undefined) return says;

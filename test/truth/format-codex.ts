@@ -185,9 +185,9 @@ function turnOf(all: readonly Line[]): Turn {
     if (event === "task_complete") {
       const { message, codex_error_info } = fieldsOf(payload["error"]) ?? {};
       const needs = codex_error_info === "usage_limit_exceeded" ? String(message) : null;
-      says = closed(payload["error"] === undefined ? "completed" : "failed", needs);
+      says = closed(payload["error"] === undefined ? "completed" : "failed", needs, value.atMs);
     }
-    if (event === "turn_aborted") says = closed("interrupted", null);
+    if (event === "turn_aborted") says = closed("interrupted", null, value.atMs);
     if (value.type === "turn_context") policy = String(payload["approval_policy"]);
     if (value.type !== "response_item") continue;
     if (payload["type"] === "function_call") calls.set(String(payload["call_id"]), payload);

@@ -59,7 +59,7 @@ function turnOf(lines: readonly Line[]): Turn {
   let says = noTurn;
   for (const line of lines) {
     if (line.type === "prompt") says = openedAt(line.atMs);
-    if (line.type === "end") says = closed(String(line["outcome"]), null);
+    if (line.type === "end") says = closed(String(line["outcome"]), null, line.atMs);
     // Asked outside of a turn it is kept for the next one, as the page says nothing else.
     if (line.type === "question") says = { ...says, question: String(line["text"]) };
     if (line.type === "answer") says = { ...says, question: null };

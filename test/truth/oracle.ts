@@ -176,7 +176,8 @@ function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwner
   const turns = possibleTurns(reading);
   const words = owners.flatMap((twin) => sight.words.get(twin) ?? []);
   const trusted = reading.kind === "record" && !reading.unclear;
-  const { activities, questions } = words.length > 0 ? byWord(words, turns, reading) : byRecord(turns, owners);
+  const { activities, questions } =
+    words.length > 0 ? byWord(words, turns, reading) : byRecord(turns, owners, mostOwners);
   if ((words.length === 0 && !trusted) || suspended) activities.push("unclear");
   return { state: "running" as const, owners, mostOwners, links, activities, questions, suspended, wrongGuess: false };
 }
@@ -186,21 +187,23 @@ interface Doing {
   questions: string[];
 }
 
-function byRecord(turns: Turn[], owners: Twin[]): Doing {
+function byRecord(turns: Turn[], owners: Twin[], mostOwners: Twin[]): Doing {
   const questions = turns.flatMap(({ question, needs }) => question ?? needs ?? []);
   const activities = turns.flatMap((turn) => {
-    const age = inheritance(turn, owners);
+    const ages = [inheritance(turn, owners), inheritance(turn, mostOwners)];
+    const age = ages[0] === ages[1] ? ages[0] : "maybe";
     return age === "no" ? [activityOf(turn)] : age === "yes" ? ["unclear"] : [activityOf(turn), "unclear"];
   });
   return { activities, questions };
 }
 
-/** Opened before any of its processes began: what those do nobody can tell from it. Around the start both are right. */
-function inheritance({ turn, openedAtMs }: Turn, owners: Twin[]): "yes" | "no" | "maybe" {
-  if (turn !== "open" || openedAtMs === null || owners.length === 0) return "no";
+/** Opened or closed before any of its processes began: what those do nobody can tell from it. Around the start both are right. */
+function inheritance({ turn, markedAtMs }: Turn, owners: Twin[]): "yes" | "no" | "maybe" {
+  // Twins have no terminals: an old end of turn says as little of what they do as an old beginning.
+  if (turn === "none" || markedAtMs === null || owners.length === 0) return "no";
   const firstBorn = Math.min(...owners.map(({ bornMs }) => bornMs));
-  if (firstBorn > openedAtMs + aroundStartMs) return "yes";
-  return firstBorn + lateStartMs > openedAtMs ? "maybe" : "no";
+  if (firstBorn > markedAtMs + aroundStartMs) return "yes";
+  return firstBorn + lateStartMs > markedAtMs ? "maybe" : "no";
 }
 
 const aroundStartMs = 100;

@@ -30,8 +30,8 @@ export interface Turn {
   outcome: string | null;
   /** It failed for want of something that only a person can give. */
   needs: string | null;
-  /** When an open turn was opened. */
-  openedAtMs: number | null;
+  /** When it was opened, or closed. */
+  markedAtMs: number | null;
 }
 
 export const noTurn: Turn = {
@@ -41,13 +41,13 @@ export const noTurn: Turn = {
   doubt: false,
   outcome: null,
   needs: null,
-  openedAtMs: null,
+  markedAtMs: null,
 };
 
-export const openedAt = (openedAtMs: number): Turn => ({ ...noTurn, turn: "open", openedAtMs });
+export const openedAt = (markedAtMs: number): Turn => ({ ...noTurn, turn: "open", markedAtMs });
 
-export function closed(outcome: string | null, needs: string | null): Turn {
-  return { ...noTurn, turn: "closed", outcome, needs };
+export function closed(outcome: string | null, needs: string | null, markedAtMs: number): Turn {
+  return { ...noTurn, turn: "closed", outcome, needs, markedAtMs };
 }
 
 export type RecordReading =
