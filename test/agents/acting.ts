@@ -46,19 +46,29 @@ export interface Actor {
   world: WorldOptions;
   /** Its executable's processes, as the process table shows them. */
   isAgent(process: SeenProcess): boolean;
+  /** What it leaves behind when SIGINT ends it inside a turn. */
+  interrupted: readonly string[];
 }
 
 const claude = (version: ClaudeVersion): Actor => ({
   name: `claude ${version}`,
   agent: "claude",
   world: { claude: version },
+  // 2.1.197 loses what it has not written yet, and does not say that it was interrupted then.
+  interrupted: version === "2.1.197" ? ["interrupted", "cut-off"] : ["interrupted"],
   isAgent: ({ name, argv }) => name.startsWith("claude") && !argv.includes("daemon"),
 });
 
 export const actors: readonly Actor[] = [
   claude("2.1.197"),
   claude("2.1.325"),
-  { name: "codex", agent: "codex", world: {}, isAgent: ({ name, argv }) => name === "codex" && argv.includes("exec") },
+  {
+    name: "codex",
+    agent: "codex",
+    world: {},
+    interrupted: ["interrupted"],
+    isAgent: ({ name, argv }) => name === "codex" && argv.includes("exec"),
+  },
 ];
 
 /** Nothing of the world's own lives any more, but for the test itself. */
