@@ -6,7 +6,7 @@ import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.
 import { namedHome } from "../core/found.ts";
 import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessTable } from "../core/process.ts";
-import type { Session, SessionList } from "../core/session.ts";
+import { isHosted, type Session, type SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
 import { readDialog } from "./dialogs.ts";
 import { lookUpDirectories } from "./directories.ts";
@@ -57,7 +57,7 @@ export async function observe(look: Look): Promise<Evidence> {
   for (const store of stores) store.names = homes.namesOf(store);
 
   const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
-  await lookAgain(evidence, look.adapters, deadline);
+  await lookAgain(evidence, look.adapters, identifyWith(readTable), deadline);
   return evidence;
 }
 
@@ -143,9 +143,15 @@ function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): 
 }
 
 /** What was written while we looked: without an owner the record is final now, so reading it again settles it. */
-async function lookAgain(evidence: Evidence, adapters: readonly Adapter[], deadline: Deadline): Promise<void> {
+async function lookAgain(
+  evidence: Evidence,
+  adapters: readonly Adapter[],
+  identify: Identify,
+  deadline: Deadline,
+): Promise<void> {
   const { sessions } = deriveSessions(evidence, adapters);
   const mounts = mountTable();
+  await askHostsAgain(evidence, sessions, adapters, identify, deadline);
   evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters, mounts));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
@@ -161,6 +167,29 @@ async function lookAgain(evidence: Evidence, adapters: readonly Adapter[], deadl
     readRecordsAgain(adapter, store, doubtful);
   }
   evidence.directories = lookUpDirectories(evidence, sessions, adapters, mounts);
+}
+
+/** A host that took up a session after it was asked, but before the processes were read, has something to say about it. */
+async function askHostsAgain(
+  evidence: Evidence,
+  sessions: readonly Session[],
+  adapters: readonly Adapter[],
+  identify: Identify,
+  deadline: Deadline,
+): Promise<void> {
+  const isUntold = (host: HostAnswer): boolean => {
+    const told = new Set(host.answer.ok ? host.answer.value.map(({ id }) => id) : []);
+    const here = sessions.filter(({ agent, home }) => agent === host.agent && home === host.home);
+    return host.answer.ok && here.some((session) => isHosted(session) && session.id !== null && !told.has(session.id));
+  };
+  const untold = evidence.hosts.filter(isUntold);
+  for (const host of untold) {
+    const adapter = adapters.find(({ agent }) => agent === host.agent);
+    if (adapter === undefined) continue;
+    const answers = await Promise.all(readHosts(adapter, host.home, identify, deadline));
+    const again = answers.find((answer) => answer?.address === host.address && answer.answer.ok);
+    if (again != null) evidence.hosts[evidence.hosts.indexOf(host)] = again;
+  }
 }
 
 const hasSpoken = ({ status }: Session): boolean =>
