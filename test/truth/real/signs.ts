@@ -60,7 +60,7 @@ export const owned = (scene: Scene, session: Session): Promise<Identity> =>
   waitFor(`an owner of ${session.id}`, () => ownerOf(scene, session));
 
 /** What the daemon says of its thread, a moment later than its record does; after an API error it is "systemError". */
-const hostSaysIdle = ({ world }: Scene, { id }: Session): Promise<true> =>
+export const hostSaysIdle = ({ world }: Scene, { id }: Session): Promise<true> =>
   waitFor("the daemon saying idle", async () => {
     const answers = await askAppServer(world.codexHome, [
       { method: "thread/read", params: { threadId: id, includeTurns: false } },

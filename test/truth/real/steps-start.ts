@@ -6,7 +6,7 @@ import { codexBinary, type Headless, lockedThreads, type Tui, waitFor } from "..
 import type { Dice } from "../random.ts";
 import { type Action, dead, roomFor } from "./action.ts";
 import { type Identity, type Life, type Scene, type Session, starting } from "./scene.ts";
-import { failed, gone, linesOf, owned, recorded, toolBegun, turnBegun } from "./signs.ts";
+import { failed, gone, hostSaysIdle, linesOf, owned, recorded, toolBegun, turnBegun } from "./signs.ts";
 
 export interface Script {
   mark: string;
@@ -228,6 +228,8 @@ function live(scene: Scene, session: Session, tui: Tui, permission: "ask" | "byp
 
 async function liveCodex(scene: Scene, session: Session, tui: Tui, phase: "fresh" | "idle"): Promise<void> {
   const owner = await owned(scene, session);
+  // Its lock is there before the daemon counts it among its threads.
+  if (scene.daemon && phase === "idle") await hostSaysIdle(scene, session);
   // Reopened, it may keep what it was started with, or not (the daemon does): then nothing is asked of it that depends on it.
   const permission = scene.approval === "never" ? "bypass" : phase === "fresh" ? "ask" : "unsure";
   session.life = { ...calm, owner, hosted: scene.daemon, tui, permission, phase };
