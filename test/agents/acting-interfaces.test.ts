@@ -4,17 +4,8 @@ import { join } from "node:path";
 import { act, acted, begin, endlessTool, nothingLeft, toolBegun } from "./acting.ts";
 import { agentctl, type Listed, list, rowOf } from "./agentctl.ts";
 import { idle, submit } from "./claude-cases.ts";
-import { ready, say } from "./codex-cases.ts";
-import {
-  announcement,
-  claudeVersions,
-  codexBinary,
-  createWorld,
-  lockedThreads,
-  type Tui,
-  type World,
-  waitFor,
-} from "./rig.ts";
+import { openHosted, say } from "./codex-cases.ts";
+import { announcement, claudeVersions, createWorld, type World, waitFor } from "./rig.ts";
 
 const env = (world: World): { env: Record<string, string> } => ({
   env: { AGENTCTL_HOME: join(world.dir, "agentctl") },
@@ -138,7 +129,7 @@ describe("codex", () => {
 
   test("in its daemon: the turn is ended, the host stays; a message goes through the host; --host ends it", async () => {
     await using world = await createWorld({ codexDaemon: "shared" });
-    const { tui, id, host } = await hosted(world);
+    const { tui, id, host } = await openHosted(world);
     await say(tui, endlessTool(world, "tool"));
     await toolBegun(world, "tool");
     const stopped = await acted(world, ["stop", id]);
@@ -162,14 +153,3 @@ describe("codex", () => {
     expect((await rowOf(world, id)).state).toBe("stopped");
   });
 });
-
-async function hosted(world: World): Promise<{ tui: Tui; id: string; host: number }> {
-  const tui = world.open([codexBinary()]);
-  await ready(tui);
-  const [host, id] = await waitFor("the daemon's thread", () => {
-    for (const { pid, argv } of world.processes())
-      if (argv.includes("app-server")) for (const thread of lockedThreads(pid)) return [pid, thread] as const;
-    return null;
-  });
-  return { tui, id, host };
-}

@@ -328,16 +328,6 @@ function interfaceCases(): CaptureCase[] {
 }
 
 function hostedCases(): CaptureCase[] {
-  const open = async (world: World): Promise<{ tui: Tui; id: string; host: number }> => {
-    const tui = world.open([codexBinary()]);
-    await ready(tui);
-    const [host, id] = await waitFor("the daemon's thread", () => {
-      for (const { pid, argv } of world.processes())
-        if (argv.includes("app-server")) for (const thread of lockedThreads(pid)) return [pid, thread] as const;
-      return null;
-    });
-    return { tui, id, host };
-  };
   const answers = async (world: World, id: string): Promise<Record<string, unknown>> =>
     askAppServer(world.codexHome, [
       { method: "thread/loaded/list", params: {} },
@@ -348,7 +338,7 @@ function hostedCases(): CaptureCase[] {
       name: "hosted-working",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await open(world);
+        const { tui, id, host } = await openHosted(world);
         const prompt = "hello ;; HOLD=answer";
         await say(tui, prompt);
         await recorded(world, id, "UserMessage");
@@ -360,7 +350,7 @@ function hostedCases(): CaptureCase[] {
       name: "hosted-approval",
       world: { codexDaemon: "shared", codexApproval: "on-request" },
       async run(world) {
-        const { tui, id, host } = await open(world);
+        const { tui, id, host } = await openHosted(world);
         const prompt = askToLeave;
         await say(tui, prompt);
         await recorded(world, id, "function_call");
@@ -373,7 +363,7 @@ function hostedCases(): CaptureCase[] {
       name: "hosted-question",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await open(world);
+        const { tui, id, host } = await openHosted(world);
         await askInPlanMode(world, tui, id);
         const sessions = [{ id, pid: host, expected: { ...running("waiting", askWhich, 1), waiting: which } }];
         return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
@@ -383,7 +373,7 @@ function hostedCases(): CaptureCase[] {
       name: "hosted-idle-after-quit",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await open(world);
+        const { tui, id, host } = await openHosted(world);
         const prompt = "hello ;; SAY=the answer";
         await say(tui, prompt);
         await recorded(world, id, "task_complete");
@@ -395,6 +385,18 @@ function hostedCases(): CaptureCase[] {
       },
     },
   ];
+}
+
+/** An interface on the shared daemon, with the thread that the daemon has for it. */
+export async function openHosted(world: World): Promise<{ tui: Tui; id: string; host: number }> {
+  const tui = world.open([codexBinary()]);
+  await ready(tui);
+  const [host, id] = await waitFor("the daemon's thread", () => {
+    for (const { pid, argv } of world.processes())
+      if (argv.includes("app-server")) for (const thread of lockedThreads(pid)) return [pid, thread] as const;
+    return null;
+  });
+  return { tui, id, host };
 }
 
 /** Outside of plan mode Codex answers such a call itself, with an error. */

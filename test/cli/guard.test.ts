@@ -155,8 +155,8 @@ test("a descendant of a descendant is one's own", async () => {
   elsewhere(world);
   free(world);
   // The second session launches a third one; then the first one ends that.
-  const third =
-    "$AGENTCTL launch demo work:600 --permission edit --cwd ../third >../work/third.tmp; mv ../work/third.tmp ../work/third";
+  const id = join(world.work, "third");
+  const third = `$AGENTCTL launch demo work:600 --permission edit --cwd ../third >${id}.tmp; mv ${id}.tmp ${id}`;
   world.folder("third");
   const prompt = world.write("prompt", `tool:${third}\nwork:600`);
   const command = [
