@@ -1,7 +1,7 @@
 // Ends everything that a launch started: its session by the rules of stop, and what carries its tag without one.
 import { launchOf } from "../core/family.ts";
 import { isLive, type ProcessRow, sameProcess } from "../core/process.ts";
-import type { Session } from "../core/session.ts";
+import type { Kin } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { endProcesses } from "./end.ts";
 import { callerOf } from "./guard.ts";
@@ -46,30 +46,10 @@ const steps = [
 ] as const;
 
 /** It is over, or never was: but something that it started may carry its tag. */
-function pastSessions(launch: string, { list }: Surroundings, env: Environment): Session[] {
+function pastSessions(launch: string, { list }: Surroundings, env: Environment): Kin[] {
   const note = readNotes(env).notes.find(({ id }) => id === launch);
   if (note === undefined) return [];
   const { agent, home, session: id } = note;
   const past = list.sessions.find((session) => session.id === id && session.agent === agent && session.home === home);
-  return [past ?? { ...nothingKnown, agent, home, id }];
+  return [past ?? { agent, home, id, status: null, processes: [], job: null }];
 }
-
-const nothingKnown: Omit<Session, "agent" | "home" | "id"> = {
-  status: { state: "stopped", outcome: null },
-  reason: null,
-  since: null,
-  waiting: null,
-  background: null,
-  cwd: null,
-  startedAt: null,
-  updatedAt: null,
-  endedAt: null,
-  parent: null,
-  continuedBy: null,
-  record: null,
-  job: null,
-  processes: [],
-  conflicts: [],
-  evidence: [],
-  wouldChange: [],
-};

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Adapter, HostProtocol, Talk } from "../adapters/adapter.ts";
 import { AgentctlError } from "../core/problem.ts";
-import type { Session } from "../core/session.ts";
+import type { Kin } from "../core/session.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
 import { converse } from "../observe/hosts.ts";
@@ -10,18 +10,18 @@ import { converse } from "../observe/hosts.ts";
 const patienceMs = 10_000;
 
 /** Ends its turn; the session stays loaded. What was done, in words. */
-export const interruptHosted = (session: Session, adapter: Adapter): Promise<string> =>
+export const interruptHosted = (session: Kin, adapter: Adapter): Promise<string> =>
   talk(session, adapter, (host, id) => host.interrupt(id));
 
-export const sendToHosted = (session: Session, adapter: Adapter, text: string): Promise<string> =>
+export const sendToHosted = (session: Kin, adapter: Adapter, text: string): Promise<string> =>
   talk(session, adapter, (host, id) => host.send(id, text, randomUUID()));
 
 async function talk(
-  { id, status }: Session,
+  { id, status }: Kin,
   { host }: Adapter,
   about: (host: HostProtocol, id: string) => Talk<string>,
 ): Promise<string> {
-  if (host === null || id === null || status.state !== "running" || status.owner.kind !== "host")
+  if (host === null || id === null || status?.state !== "running" || status.owner.kind !== "host")
     throw new Error(`${id} has no host to speak to`);
   const { address } = status.owner;
   if (!address.startsWith("/")) {

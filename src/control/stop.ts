@@ -5,7 +5,7 @@ import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
-import { isHosted, type Session } from "../core/session.ts";
+import { isHosted, type Kin, type Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
@@ -25,7 +25,7 @@ export interface StopOptions {
 }
 
 export interface StopTarget {
-  session: Session;
+  session: Kin;
   /** Its launches, as the notes know them. */
   launches: readonly string[];
 }
@@ -113,7 +113,7 @@ class StopCourse {
 
   private async answerToAsking(env: Environment): Promise<string | null> {
     const { session } = this.target;
-    if (session.status.state !== "running") return null;
+    if (session.status?.state !== "running") return null;
     if (isHosted(this.target.session)) return this.options.host ? null : await interruptHosted(session, this.adapter);
     if (this.options.now) return null;
     const words = session.job === null ? null : this.adapter.invocation.ownStop(session.job);
@@ -131,7 +131,7 @@ class StopCourse {
   ownerEndings(): Ending[] {
     const { session } = this.target;
     if (
-      session.status.state !== "running" ||
+      session.status?.state !== "running" ||
       this.failure !== null ||
       (isHosted(this.target.session) && !this.options.host)
     )

@@ -1,7 +1,7 @@
 // Who belongs to a session and may be ended with it: its owners' descendants and what carries its mark. Everything that
 // might be somebody else's is a leftover, with the reason.
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
-import { isHosted, isSameSession, type Session } from "./session.ts";
+import { isHosted, isSameSession, type Kin, type Session } from "./session.ts";
 
 /** How the processes of sessions are marked in their environments. */
 export interface Marks {
@@ -23,7 +23,7 @@ export interface Family {
 }
 
 export function familyOf(
-  session: Session,
+  session: Kin,
   all: readonly Session[],
   table: ProcessTable,
   marks: Marks,
@@ -88,7 +88,7 @@ export function launchOf({ session, detail }: ProcessRow): string | null {
   return env["AGENTCTL_TAG_SID"] === String(session) ? (env["AGENTCTL_TAG"] ?? null) : null;
 }
 
-function carriesMark(row: ProcessRow, session: Session, launches: ReadonlySet<string>, marks: Marks): boolean {
+function carriesMark(row: ProcessRow, session: Kin, launches: ReadonlySet<string>, marks: Marks): boolean {
   const env = row.detail?.env ?? {};
   return (
     launches.has(env["AGENTCTL_TAG"] ?? "") ||
@@ -97,7 +97,7 @@ function carriesMark(row: ProcessRow, session: Session, launches: ReadonlySet<st
   );
 }
 
-function isToolOf({ detail }: ProcessRow, { agent, id }: Session, { childMarks }: Marks): boolean {
+function isToolOf({ detail }: ProcessRow, { agent, id }: Pick<Kin, "agent" | "id">, { childMarks }: Marks): boolean {
   const mark = childMarks.get(agent);
   return id !== null && mark !== undefined && detail?.env?.[mark] === id;
 }
@@ -105,7 +105,7 @@ function isToolOf({ detail }: ProcessRow, { agent, id }: Session, { childMarks }
 /** A launch from inside the session scrubs its mark; a tag beside the mark is that of a session around ours. */
 function otherLaunch(
   row: ProcessRow,
-  session: Session,
+  session: Kin,
   owners: readonly ProcessRow[],
   launches: ReadonlySet<string>,
   marks: Marks,

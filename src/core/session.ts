@@ -54,11 +54,19 @@ export interface Session {
   wouldChange: string[];
 }
 
+type SessionName = Pick<Session, "agent" | "home" | "id">;
+
+/** What is needed to end a session and what belongs to it. status null: nothing was derived of it, only its name is known. */
+export interface Kin extends SessionName, Pick<Session, "processes" | "job"> {
+  status: Status | null;
+}
+
 /** It lives in a process that serves many. */
-export const isHosted = ({ status }: Session): boolean => status.state === "running" && status.owner.kind === "host";
+export const isHosted = ({ status }: Pick<Kin, "status">): boolean =>
+  status?.state === "running" && status.owner.kind === "host";
 
 /** The same conversation of the same agent in the same home. Without an id there is nothing to compare. */
-export const isSameSession = (a: Session, b: Session): boolean =>
+export const isSameSession = (a: SessionName, b: SessionName): boolean =>
   a === b || (a.id !== null && a.id === b.id && a.agent === b.agent && a.home === b.home);
 
 export interface SessionList {
