@@ -1,52 +1,84 @@
 // Captures test/fixtures/<agent>/<case>/ from the real tool: the agent's files at the interesting moment, redacted, and
 // case.json with what the schedule did. Run through test/agents/run:
-//   test/agents/run scripts/capture-fixture.ts claude-code|codex [case…]
+//   test/agents/run scripts/capture-fixture.ts <agent> [case…]
+// Claude Code, Codex and OpenClaw have schedules of their own; every other agent has the standard ones and its driver's.
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Adapter } from "../src/adapters/adapter.ts";
+import { adapterNamed } from "../src/adapters/registry.ts";
 import type { Capture, CaptureCase } from "../test/agents/case.ts";
 import { claudeCases } from "../test/agents/claude-cases.ts";
 import { codexCases } from "../test/agents/codex-cases.ts";
-import {
-  type ClaudeVersion,
-  claudeVersions,
-  codexVersion,
-  createWorld,
-  filesBelow,
-  lockedThreads,
-  type World,
-} from "../test/agents/rig.ts";
+import type { RealAgent } from "../test/agents/driver.ts";
+import { claude } from "../test/agents/drivers/claude.ts";
+import { codex } from "../test/agents/drivers/codex.ts";
+import { drivers } from "../test/agents/drivers/index.ts";
+import { openclaw } from "../test/agents/drivers/openclaw.ts";
+import { openclawCases } from "../test/agents/openclaw-cases.ts";
+import { claudeVersions, createWorld, filesBelow, type World, type WorldOptions } from "../test/agents/rig.ts";
+import { standardCases } from "../test/agents/standard-cases.ts";
+import type { CapturedHost } from "../test/conformance/cases.ts";
+import { keepDatabase } from "./redact-database.ts";
 import { type Redaction, redactLines, redactText } from "./redact-fixture.ts";
+import { seenHosts } from "./seen-hosts.ts";
+import { seenProcesses } from "./seen-processes.ts";
 
 const fixtures = join(import.meta.dir, "..", "test", "fixtures");
 const rawFolder = process.env["CAPTURE_RAW"];
 
+/** One version of an agent, and the schedules that it is captured by. */
+interface Subject {
+  driver: Pick<RealAgent, "agent" | "version" | "home" | "files">;
+  prefix: string;
+  world: WorldOptions;
+  cases: CaptureCase[];
+}
+
+function subjectsOf(agent: string | undefined): Subject[] {
+  if (agent === codex.agent) return [{ driver: codex, prefix: "", world: {}, cases: codexCases() }];
+  if (agent === claude.agent)
+    return claudeVersions.map((version) => ({
+      driver: { ...claude, version, files: [...claude.files, "jobs/*/state.json", "daemon/roster.json"] },
+      prefix: `${version.split(".").at(-1)}-`,
+      world: { claude: version },
+      cases: claudeCases(version),
+    }));
+  if (agent === openclaw.agent)
+    return [{ driver: openclaw, prefix: "", world: { agents: [openclaw] }, cases: openclawCases() }];
+  return drivers
+    .filter((driver) => driver.agent === agent)
+    .map((driver) => ({
+      ...{ driver, prefix: driver.prefix ?? "", world: { agents: [driver] }, cases: standardCases(driver) },
+    }));
+}
+
 async function main([agent, ...wanted]: string[]): Promise<void> {
-  if (agent !== "claude-code" && agent !== "codex")
-    throw new Error("usage: capture-fixture.ts claude-code|codex [case…]");
+  const subjects = subjectsOf(agent);
+  if (subjects.length === 0) throw new Error("usage: capture-fixture.ts <agent> [case…]");
   const failed: string[] = [];
-  const capture = async (version: string, prefix: string, scheduled: CaptureCase): Promise<void> => {
-    const name = `${prefix}${scheduled.name}`;
-    if (wanted.length > 0 && !wanted.includes(name) && !wanted.includes(scheduled.name)) return;
-    try {
-      await captureCase(agent, version, name, scheduled);
-      console.log(`captured ${agent}/${name}`);
-    } catch (error) {
-      failed.push(name);
-      console.error(`FAILED ${agent}/${name}: ${error instanceof Error ? error.message : String(error)}`);
+  for (const subject of subjects)
+    for (const scheduled of subject.cases) {
+      const name = `${subject.prefix}${scheduled.name}`;
+      if (wanted.length > 0 && !wanted.includes(name) && !wanted.includes(scheduled.name)) continue;
+      try {
+        await captureCase(subject, name, scheduled);
+        console.log(`captured ${agent}/${name}`);
+      } catch (error) {
+        failed.push(name);
+        console.error(`FAILED ${agent}/${name}: ${error instanceof Error ? error.message : String(error)}`);
+      }
     }
-  };
-  if (agent === "codex") for (const scheduled of codexCases()) await capture(codexVersion, "", scheduled);
-  else
-    for (const version of claudeVersions)
-      for (const scheduled of claudeCases(version)) await capture(version, `${version.split(".").at(-1)}-`, scheduled);
   if (failed.length > 0) throw new Error(`not captured: ${failed.join(", ")}`);
 }
 
-async function captureCase(agent: string, version: string, name: string, scheduled: CaptureCase): Promise<void> {
-  await using world = await createWorld({ claude: version as ClaudeVersion, ...scheduled.world });
+async function captureCase({ driver, world: common }: Subject, name: string, scheduled: CaptureCase): Promise<void> {
+  const adapter = adapterNamed(driver.agent);
+  if (adapter === null) throw new Error(`there is no adapter ${driver.agent}`);
+  await using world = await createWorld({ ...common, ...scheduled.world });
   const capture = await scheduled.run(world);
-  const home = agent === "codex" ? world.codexHome : world.claudeHome;
-  const target = join(fixtures, agent, name);
+  const home = driver.home(world);
+  const hosts = capture.moment === "dead" || capture.host !== undefined ? [] : await seenHosts(adapter, home);
+  const target = join(fixtures, driver.agent, name);
   rmSync(target, { recursive: true, force: true });
   const redaction: Redaction = {
     world: world.dir,
@@ -56,56 +88,44 @@ async function captureCase(agent: string, version: string, name: string, schedul
   const keep = async (from: string, path: string): Promise<void> => {
     const to = join(target, "home", redactText(path, redaction));
     mkdirSync(dirname(to), { recursive: true });
-    writeFileSync(to, redactLines(await Bun.file(from).text(), redaction));
+    if (isDatabase(path)) keepDatabase(from, to, redaction);
+    else writeFileSync(to, redactLines(await Bun.file(from).text(), redaction));
   };
-  for (const path of recordPatterns(agent).flatMap((pattern) => filesBelow(home, pattern)))
-    await keep(join(home, path), path);
+  for (const path of driver.files.flatMap((pattern) => filesBelow(home, pattern))) await keep(join(home, path), path);
   // What the trust dialog depends on. Claude's file lies beside its home; inside of it, it is read as well.
-  if (scheduled.world?.trust === "ask" && agent === "codex") await keep(join(home, "config.toml"), "config.toml");
-  if (scheduled.world?.trust === "ask" && agent !== "codex") await keep(`${home}.json`, ".claude.json");
+  if (scheduled.world?.trust === "ask" && driver.agent === "codex")
+    await keep(join(home, "config.toml"), "config.toml");
+  if (scheduled.world?.trust === "ask" && driver.agent !== "codex") await keep(`${home}.json`, ".claude.json");
   mkdirSync(target, { recursive: true });
-  writeFileSync(join(target, "case.json"), caseFile(agent, version, scheduled, capture, world, redaction));
+  writeFileSync(
+    join(target, "case.json"),
+    caseFile(driver, adapter, scheduled, { ...capture, hosts }, world, redaction),
+  );
 }
 
-const recordPatterns = (agent: string): string[] =>
-  agent === "codex"
-    ? ["sessions/**/*.jsonl", "archived_sessions/*.jsonl", "thread-writer-locks/*-*.lock"]
-    : [
-        "history.jsonl",
-        "sessions/*.json",
-        "projects/**/*.jsonl",
-        "projects/**/*.json",
-        "jobs/*/state.json",
-        "daemon/roster.json",
-      ];
+const isDatabase = (path: string): boolean => /\.(?:db|sqlite3?)$/.test(path);
 
 function caseFile(
-  agent: string,
-  version: string,
+  driver: Subject["driver"],
+  adapter: Adapter,
   scheduled: CaptureCase,
-  { command, moment, ending, host, sessions }: Capture,
+  { command, moment, ending, host, hosts, sessions }: Capture & { hosts: CapturedHost[] },
   world: World,
   redaction: Redaction,
 ): string {
-  const processes = world
-    .processes()
-    .filter(({ name }) => /claude|codex|node|bwrap|tail/.test(name))
-    .map((seen) => ({
-      ...seen,
-      lockedFiles: lockedThreads(seen.pid).map((thread) => `thread-writer-locks/${thread}.lock`),
-    }));
   const content = {
-    agent,
-    version,
-    world: scheduled.world ?? {},
+    agent: driver.agent,
+    version: driver.version,
+    world: { ...scheduled.world, agents: undefined },
     command,
     date: new Date().toISOString().slice(0, 10),
     moment,
     ending: ending ?? null,
     cwd: world.cwd,
     sessions,
-    processes,
+    processes: seenProcesses(world.processes(), driver.home(world), adapter),
     ...(host === undefined ? {} : { host }),
+    ...(hosts.length === 0 ? {} : { hosts }),
   };
   return `${JSON.stringify(JSON.parse(redactLines(JSON.stringify(content), redaction)), null, 2)}\n`;
 }

@@ -28,6 +28,8 @@ export function redactText(text: string, { world, agents }: Redaction): string {
     .replaceAll(agents, "/opt/agents")
     .replaceAll(/linux:[0-9a-f]{32}:/g, `linux:${"0".repeat(32)}:`)
     .replaceAll(/"machineID": "[0-9a-f]+"/g, '"machineID": "0"')
+    .replaceAll(/"pidNs": ?\d+/g, '"pidNs": 4026531836')
+    .replaceAll(/"ipcToken": ?"[0-9a-f]+"/g, '"ipcToken": "0"')
     .replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:1");
 }
 

@@ -87,6 +87,36 @@ const commands: readonly Entry[] = [
     load: async () => (await import("./cli/wait.ts")).wait,
   },
   {
+    names: ["diff"],
+    summary: "what a session changed since it began",
+    load: async () => (await import("./cli/diff.ts")).diff,
+  },
+  {
+    names: ["compare"],
+    summary: "the sessions of a group side by side",
+    load: async () => (await import("./cli/compare.ts")).compare,
+  },
+  {
+    names: ["worktree"],
+    summary: "git worktrees of this repository, and who lives in them",
+    load: async () => (await import("./cli/worktree.ts")).worktree,
+  },
+  {
+    names: ["lock"],
+    summary: "places that are taken; keep one for yourself",
+    load: async () => (await import("./cli/lock.ts")).lock,
+  },
+  {
+    names: ["du"],
+    summary: "what agentctl keeps on disk",
+    load: async () => (await import("./cli/du.ts")).du,
+  },
+  {
+    names: ["prune"],
+    summary: "make room: forget launches that are over",
+    load: async () => (await import("./cli/prune.ts")).prune,
+  },
+  {
     names: ["adapters"],
     summary: "the agents that agentctl knows",
     load: async () => (await import("./cli/adapters.ts")).adapters,
@@ -133,6 +163,7 @@ async function main(args: readonly string[], context: Context): Promise<number> 
   if (name === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(rest);
   if (name === "exec-agent") return (await import("./cli/exec-agent.ts")).runExecAgent(rest, context);
   if (name === "end-launch") return await (await import("./cli/end-launch.ts")).runEndLaunch(rest, context);
+  if (name === "run-hook") return await (await import("./cli/run-hook.ts")).runHook(rest, context);
   if (name === "read-store") return await (await import("./cli/read-store.ts")).runReadStore(rest, context);
   const entry = commands.find(({ names }) => names.includes(name));
   if (entry === undefined) throw unknownCommand(name);

@@ -2,9 +2,10 @@
 // Everything that is not specific to an agent belongs to observe/ or control/.
 import type { HostedSession, NativeRecord, PidClaim, Succession, Tokens } from "../core/evidence.ts";
 import type { Reading } from "../core/problem.ts";
-import type { ProcessRow } from "../core/process.ts";
+import type { ProcessDetail, ProcessRow } from "../core/process.ts";
 import type { AgentRules } from "../core/rules.ts";
-import type { Invocation } from "./invocation.ts";
+import type { Fields } from "./fields.ts";
+import type { Invocation, OrderFacts, Place } from "./invocation.ts";
 
 /** A complete line of a record: parsed JSON, or broken (not JSON, or too long to be worth reading). */
 export type Line = { ok: true; value: unknown } | { ok: false };
@@ -24,16 +25,52 @@ export interface RecordFile {
   torn: boolean;
   /** The file begins as JSON lines do. Without any complete line: a first line in the making rather than something else. */
   startsLikeJson: boolean;
+  /** The text of a small file near the record, by its path from the record's folder; null: not there, or not to be read. */
+  beside(path: string): string | null;
 }
 
 /** Files below a home, by folder pattern ("projects/*") and name; the name's `id` or `pid` group is what it identifies. */
 export interface FileSet {
   folder: string;
   name: RegExp;
+  /** What is identified stands in the name of the file's folder instead; files in folders of other names are not meant. */
+  inside?: RegExp;
+}
+
+/** Where records are. Without `assembled` each file is one record of JSON lines. */
+export interface RecordSet extends FileSet {
+  /** The file's name holds only a part of the id; the whole one is in its first line. */
+  idIn?(first: unknown): string | null;
+  assembled?: Assembly;
+  /** Kept from older versions: counts only where no other set has the session. */
+  isOld?: boolean;
+}
+
+/** A record that is no file of JSON lines is read as if it were one: its lines are put together out of what is there. */
+export interface Assembly {
+  /** Which sessions a file holds; null: the one that its name identifies. */
+  sessions: ((reader: Reader) => Iterable<string>) | null;
+  /** Oldest first. A line that has been given stays as it is: what may still change is not a line yet. */
+  forward(reader: Reader, id: string): Iterable<unknown>;
+  /** For the status: newest first, also what is still in the making; the callers stop when they know enough. */
+  backward(reader: Reader, id: string): Iterable<unknown>;
+}
+
+/** What an assembled record may be put together from. Throws where reading fails: that costs the record, not the list. */
+export interface Reader {
+  /** Rows of the SQLite database that the file is. */
+  rows(sql: string, ...values: (string | number)[]): Iterable<Fields>;
+  /** A JSON file by its path from the file's folder; the file itself without a path. undefined: not there. */
+  json(path?: string): unknown;
+  /** The names in a folder, sorted; none where it is not there. */
+  names(folder: string): string[];
+  /** The text of a value that was compressed with Zstandard. */
+  unpacked(bytes: Uint8Array): string;
 }
 
 export interface ClaimFile {
-  pid: number;
+  /** By the file's name; null: only its content says. */
+  pid: number | null;
   path: string;
   writtenAt: number;
   value: unknown;
@@ -52,7 +89,13 @@ export interface Message {
 export interface LineFacts {
   messages: Message[];
   /** Tokens under a key: a later line with the same key replaces an earlier one, different keys add up. */
-  usage: { key: string; tokens: Tokens; model: string | null } | null;
+  usage: {
+    key: string;
+    tokens: Tokens;
+    model: string | null;
+    /** Of these tokens alone, where the agent wrote it. */
+    costUsd?: number | null;
+  } | null;
   /** A running total that the agent wrote itself. */
   costUsd: number | null;
   /** Tool calls refused in this line. */
@@ -68,11 +111,15 @@ export interface Adapter extends AgentRules {
   install: string;
   /** Versions that these rules were seen to hold for. */
   verified: readonly string[];
-  /** What cannot be known about this agent, in sentences for `agentctl adapters`. */
+  /** How a session gets its id and a process is tied to it, in a sentence for `agentctl adapters`. */
+  ties: string;
+  /** What its records and hosts tell about a running session, in a sentence. */
+  knows: string;
+  /** What cannot be known about this agent, in sentences. */
   unknowable: readonly string[];
   /** Keys of a process's environment that `home` and the parsers need. */
   environment: readonly string[];
-  records: readonly FileSet[];
+  records: readonly RecordSet[];
   claims: FileSet | null;
   /** Open files worth checking for a kernel lock (announcedIds); null: the agent locks nothing. */
   lockedFiles: RegExp | null;
@@ -117,13 +164,48 @@ export interface Talk<T> {
 }
 
 export interface HostProtocol {
-  /** Sockets below the home. A `pid` group in the name is the host's; with an `id` group nobody knows whose it is. */
-  sockets: FileSet;
-  transport: "plain" | "websocket";
+  /**
+   * Where hosts listen: sockets below the home (a `pid` group in the name is the host's; with an `id` group nobody knows
+   * whose it is), or the TCP ports that its processes have open on loopback.
+   */
+  at: FileSet | { listens(detail: ProcessDetail): boolean };
+  /** "http": what is sent is the JSON text of an HttpRequest, what is heard that of {status, body}. */
+  transport: "plain" | "websocket" | "http";
+  /** The password or token that it wants to hear: from its own environment, or from a file below its home. Never kept, never shown. */
+  secret?: { environment: string; file: string; find(text: string): string | null };
   /** Which sessions it has, and what they are doing. */
-  sessions: Talk<HostedSession[]>;
+  sessions(asked: Asked): Talk<HostedSession[]>;
   /** Ends the turn of one session; the session stays. Answers what was done, in words. */
-  interrupt(session: string): Talk<string>;
+  interrupt(session: string, asked: Asked): Talk<string>;
   /** Hands a message with an id of its own to one session: it begins with it, or takes it up after its turn. */
-  send(session: string, text: string, messageId: string): Talk<string>;
+  send(session: string, text: string, messageId: string, asked: Asked): Talk<string>;
+  /**
+   * Begins a session in the host, or a turn of an old one, with a message that has an id of its own, and answers the
+   * session's id; absent: sessions are begun and continued by starting a process.
+   */
+  create?(order: HostOrder, place: Place, messageId: string, asked: Asked): Talk<string>;
+  /** What a person types to start a host, where sessions are begun in one. */
+  start?: string;
+}
+
+/** What is wanted of a host. */
+export type HostOrder = OrderFacts & {
+  prompt: string;
+  /** The turn is to be ended after so long. */
+  maxTimeMs: number | null;
+} & ({ kind: "new" } | { kind: "continue"; session: string });
+
+/** What a conversation with a host may need to know besides what it is about. */
+export interface Asked {
+  secret: string | null;
+  /** Where sessions were recorded that this host may have: those written since it started; or that of the one it is about. */
+  directories: readonly string[];
+}
+
+export interface HttpRequest {
+  method: "GET" | "POST";
+  path: string;
+  body?: unknown;
+  /** For basic authentication, where there is a secret. */
+  user?: string;
 }

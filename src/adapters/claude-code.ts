@@ -16,6 +16,8 @@ export const claudeCode: Adapter = {
   command: "claude",
   install: "npm install -g @anthropic-ai/claude-code",
   verified: ["2.1.197", "2.1.325"],
+  ties: "Its own file sessions/<pid>.json names pid, start and session; launched ones are given their id.",
+  knows: "Working, waiting with the question, idle, background work; how a turn ended.",
   unknowable: [
     "Headless sessions of 2.1.197 do not say what they are doing: while a tool call is pending they are unclear, unless all tools are allowed.",
     "A headless session of 2.1.197 that was ended by SIGINT while answering looks cut off.",
@@ -74,7 +76,7 @@ function argvId(argv: readonly string[]): string | null {
 function parseClaim(file: ClaimFile): Reading<PidClaim> {
   const fields = fieldsOf(file.value);
   const session = fields === null ? null : textIn(fields, "sessionId");
-  if (fields === null || session === null || !isUuid(session) || fields["pid"] !== file.pid) {
+  if (fields === null || session === null || !isUuid(session) || file.pid === null || fields["pid"] !== file.pid) {
     const message = "its announcement has an unknown shape";
     return unread({ code: "claim-unreadable", agent: "claude-code", source: file.path, message });
   }

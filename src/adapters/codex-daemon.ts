@@ -5,9 +5,9 @@ import type { HostProtocol, Talk } from "./adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, isUuid, jsonIn, listIn, textIn, uuidIn } from "./fields.ts";
 
 export const daemon: HostProtocol = {
-  sockets: { folder: "app-server-control", name: /^(?<id>app-server-control)\.sock$/ },
+  at: { folder: "app-server-control", name: /^(?<id>app-server-control)\.sock$/ },
   transport: "websocket",
-  sessions: { opening: [hello()], next: nextMessages },
+  sessions: () => ({ opening: [hello()], next: nextMessages }),
   interrupt: (id) => ({ opening: [hello()], next: (heard) => nextInterrupting(id, heard) }),
   send: (id, text, messageId) => ({ opening: [hello()], next: (heard) => nextSending(id, text, messageId, heard) }),
 };
@@ -26,7 +26,7 @@ const listPage = (cursor: string | null): string =>
   request(`list ${cursor ?? ""}`, "thread/loaded/list", cursor === null ? {} : { cursor });
 
 /** initialize, then the loaded threads page by page, then each of them: all by its own answers. */
-function nextMessages(heard: readonly string[]): ReturnType<HostProtocol["sessions"]["next"]> {
+function nextMessages(heard: readonly string[]): ReturnType<Talk<HostedSession[]>["next"]> {
   const answers = heard.map(answerOf).filter((answer) => answer !== null);
   const newest = answerOf(heard.at(-1) ?? "");
   const pages = answers.filter(({ id }) => id.startsWith("list "));

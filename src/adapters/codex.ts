@@ -23,6 +23,9 @@ export const codex: Adapter = {
   command: "codex",
   install: "npm install -g @openai/codex",
   verified: ["0.166.0"],
+  ties: "A live codex holds the kernel lock of its session's file; its daemon answers for the sessions in it. The id is Codex's own, told in its first line of output.",
+  knows:
+    "Working, idle, how a turn ended; waiting with the question where its daemon has the session, else only that a tool call is pending.",
   unknowable: [
     "Without its daemon, a tool that runs and a tool that waits for approval look the same (unclear, tool call pending), unless its policy is never to ask.",
     "Without its daemon, an interface before its first prompt has written nothing: unclear, nothing recorded yet.",

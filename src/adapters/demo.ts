@@ -27,6 +27,8 @@ export const demo: Adapter = {
   command: "agentctl",
   install: "it is part of agentctl: try `agentctl demo`",
   verified: ["1"],
+  ties: "Its own file live/<pid>.json names pid, start, boot and session; with --no-announce its arguments, or weakly its directory.",
+  knows: "Working, waiting with the question, idle; how each turn ended.",
   unknowable: [
     "Started with --no-announce it says nothing about itself: then its session is found by its arguments or, weakly, by its directory.",
   ],
@@ -38,9 +40,9 @@ export const demo: Adapter = {
   lockedFiles: null,
   hostsNameBy: "answer",
   host: {
-    sockets: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
+    at: { folder: "hosts", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
     transport: "plain",
-    sessions: { opening: ["?\n"], next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }) },
+    sessions: () => ({ opening: ["?\n"], next: (heard) => ({ answer: parseHostAnswer(heard.join("")) }) }),
     send: (id, text) => ({
       opening: [`message ${id} ${JSON.stringify(text)}\n`],
       next: (heard) => ({ answer: wordOf(heard.join("")) }),
@@ -237,7 +239,7 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
   const fields = fieldsOf(file.value);
   const session = fields === null ? null : textIn(fields, "session");
   const start = fields === null ? null : textIn(fields, "start");
-  if (fields === null || session === null || !isUuid(session) || fields["pid"] !== file.pid)
+  if (fields === null || session === null || !isUuid(session) || file.pid === null || fields["pid"] !== file.pid)
     return unread(unrecognisedClaim(file.path));
   return read({
     session,

@@ -21,6 +21,30 @@ export type Order = OrderFacts &
     | { kind: "fork"; from: string; session: string | null }
   );
 
+/** Where and when a session is begun or continued. */
+export interface Place {
+  home: string;
+  /** A folder of agentctl's own, for files that the arguments name. */
+  own: string;
+  cwd: string;
+  /** The moment of the order. */
+  at: number;
+}
+
+/** What must be there before a session of a chosen id can be started: a file of the agent's own format, or a run of its own importer. */
+export type Preparation =
+  | { kind: "file"; path: string; text: string }
+  | { kind: "command"; text: string; arguments(file: string): string[] };
+
+export interface Permitted {
+  flags: readonly string[];
+  meaning: string;
+  /** Variables that it takes besides, made out of the caller's. */
+  environment?(env: Readonly<Record<string, string | undefined>>, place: Place): Record<string, string>;
+  /** Files that take the effect from the flags: while one is there, this permission is refused. */
+  voidedBy?: { folders: readonly string[]; name: RegExp; why: string };
+}
+
 export interface OwnSetting {
   /** For people: what it may do. */
   meaning: string;
@@ -29,14 +53,20 @@ export interface OwnSetting {
 }
 
 export interface Invocation {
-  /** Makes an id of this agent's shape out of a fresh UUID; null: the agent chooses its ids itself. */
-  chooseId: ((uuid: string) => string) | null;
+  /** Makes an id of this agent's shape out of a fresh UUID and the time; null: the agent chooses its ids itself. */
+  chooseId: ((uuid: string, at: number) => string) | null;
   /** "argument": the prompt stands in the arguments, where everybody can read it, and is limited in size. */
   promptBy: "stdin" | "argument";
   /** The arguments of a run without an interface. */
-  headless(order: Order): string[];
+  headless(order: Order, place: Place): string[];
+  /** Of a new session with a chosen id; absent: nothing is needed. */
+  prepare?(session: string, order: Order, place: Place): Preparation | null;
+  /** A file of ours that the arguments name (a policy, say), written anew before each start; absent: none. */
+  support?(order: Order, place: Place): { path: string; text: string } | null;
   /** The arguments that open its own interface on an old session; null: it cannot (or cannot fork). */
-  interface(order: Order): string[] | null;
+  interface(order: Order, place: Place): string[] | null;
+  /** Variables that it is started with, whatever the caller has. */
+  environment?: Readonly<Record<string, string>>;
   /** Variables that make it use this data folder. */
   environmentFor(home: string): Record<string, string>;
   /** Variables that tell a session apart; inherited, they would make a new session look like a part of the caller's. */
@@ -45,7 +75,9 @@ export interface Invocation {
   childMark: string | null;
   /** The session id in one line of its standard output; null: not that line. */
   announcedIn(line: unknown): string | null;
-  permissions: Readonly<Record<Permission, { flags: readonly string[]; meaning: string }>>;
+  /** How its turn ended, in one line of its standard output; for agents whose records do not say. null: not that line. */
+  endedIn?(line: unknown): "completed" | "failed" | null;
+  permissions: Readonly<Record<Permission, Permitted>>;
   /** What no permission at all means here, judging by the agent's own settings (null: no such file). */
   ownSetting: {
     files(home: string, cwd: string): string[];
@@ -60,6 +92,6 @@ export interface Invocation {
   stopSignals: readonly { signal: NodeJS.Signals; patienceMs: number }[];
   /** Its own way to end a job that its supervisor would start again; null: it has none. */
   ownStop(job: string): string[] | null;
-  /** What ends the turn of a live process: a signal, or keys typed at its terminal. */
-  interrupt(argv: readonly string[]): { signal: NodeJS.Signals } | { keys: string };
+  /** What ends the turn of a live process: a signal, or keys typed at its terminal (null: it has none; keys then become SIGINT). */
+  interrupt(argv: readonly string[], tty: string | null): { signal: NodeJS.Signals } | { keys: string };
 }

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapters as known } from "../adapters/registry.ts";
-import { findBinary } from "../control/binary.ts";
+import { findBinary, installedVersion } from "../control/binary.ts";
 import { plainText } from "../lib/width.ts";
 import { homesOf, readSettings, realHome } from "../observe/homes.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
@@ -33,8 +33,11 @@ export function adapterFacts(adapter: Adapter, { env }: Context) {
     aliases: adapter.aliases,
     binary: findBinary(adapter, env),
     install: adapter.install,
+    version: installedVersion(adapter, env),
     verified: adapter.verified,
     homes,
+    ties: adapter.ties,
+    knows: adapter.knows,
     unknowable: adapter.unknowable,
   };
 }
@@ -52,7 +55,9 @@ function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): 
     `${facts.agent}: ${facts.title}`,
     `  command   ${facts.binary === null ? `not installed: ${facts.install}` : homeRelative(facts.binary, context)}`,
     `  data      ${homes.join(", ")}`,
-    `  verified  ${facts.verified.join(", ")}`,
+    `  verified  ${facts.verified.join(", ")}${facts.version === null ? "" : ` (here: ${facts.version})`}`,
+    `  tied by   ${facts.ties}`,
+    `  known     ${facts.knows}`,
     ...facts.unknowable.map((sentence) => `  cannot be known: ${sentence}`),
   ];
   return `${lines.map((line) => plainText(line).replaceAll("\n", " ")).join("\n")}\n`;

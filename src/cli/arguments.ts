@@ -7,6 +7,8 @@ export interface FlagSpec {
   short?: string;
   /** What stands behind it, for the help; absent: a switch. */
   value?: string;
+  /** Only as --flag=VALUE; without one it is a switch. */
+  optional?: boolean;
   repeated?: boolean;
   help: string;
 }
@@ -43,7 +45,8 @@ export function parseArguments(
     const spec = specs.find((candidate) => candidate.flag === name || candidate.short === name);
     if (spec === undefined) throw usage(`unknown option ${name}`, command, nearest(name, specs));
     const given = values.get(spec.flag) ?? [];
-    if (spec.value === undefined) {
+    if (spec.optional === true) given.push(attached ?? "");
+    else if (spec.value === undefined) {
       if (attached !== undefined) throw usage(`${spec.flag} takes no value`, command);
       given.push("");
     } else {
@@ -60,6 +63,22 @@ export function parseArguments(
     has: (flag) => values.has(flag),
     one: (flag) => values.get(flag)?.[0] ?? null,
     all: (flag) => values.get(flag) ?? [],
+  };
+}
+
+/** The same with other words, and with these flags as given here; none: as if it had not been given. */
+export function argumentsWith(
+  args: Arguments,
+  flags: Readonly<Record<string, readonly string[]>>,
+  words: readonly string[],
+): Arguments {
+  const own = (flag: string): readonly string[] | undefined => (Object.hasOwn(flags, flag) ? flags[flag] : undefined);
+  return {
+    words: [...words],
+    rest: args.rest,
+    has: (flag) => (own(flag) === undefined ? args.has(flag) : own(flag)?.length !== 0),
+    one: (flag) => (own(flag) === undefined ? args.one(flag) : (own(flag)?.[0] ?? null)),
+    all: (flag) => [...(own(flag) ?? args.all(flag))],
   };
 }
 

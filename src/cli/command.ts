@@ -54,8 +54,10 @@ function helpOf(command: Command): string {
   return `${sections.filter((section) => section !== undefined).join("\n\n")}\n`;
 }
 
-const flagText = ({ flag, short, value, repeated }: FlagSpec): string =>
-  `${short === undefined ? "" : `${short}, `}${flag}${value === undefined ? "" : ` ${value}`}${repeated === true ? " …" : ""}`;
+const flagText = ({ flag, short, value, optional, repeated }: FlagSpec): string => {
+  const behind = value === undefined ? "" : optional === true ? `[=${value}]` : ` ${value}`;
+  return `${short === undefined ? "" : `${short}, `}${flag}${behind}${repeated === true ? " …" : ""}`;
+};
 
 export function columns(rows: readonly (readonly [string, string])[]): string {
   const left = Math.max(...rows.map(([text]) => text.length));

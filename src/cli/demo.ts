@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeNote } from "../control/notes.ts";
+import { unsaid, writeNote } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
@@ -135,13 +135,10 @@ class Tour {
         agent: "demo",
         home: join(home, ".demo-agent"),
         session: id,
+        at: new Date().toISOString(),
+        ...unsaid,
         name,
         group: "demo",
-        labels: {},
-        at: new Date().toISOString(),
-        permission: null,
-        prompt: null,
-        launchedBy: null,
       });
     }
     await this.settled(ids);

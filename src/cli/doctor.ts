@@ -1,7 +1,9 @@
 // agentctl doctor: what works here, what does not, and what to do about it.
 import { accessSync, constants, statSync } from "node:fs";
 import { adapters } from "../adapters/registry.ts";
+import { installedVersion } from "../control/binary.ts";
 import { agentctlHome, readNotes } from "../control/notes.ts";
+import { conflictsOf } from "../control/radar.ts";
 import { deriveSessions } from "../core/derive.ts";
 import type { Evidence } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
@@ -9,6 +11,7 @@ import { oneLine } from "../lib/width.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
+import { conflictText } from "./conflicts.ts";
 import { paint, terminalOf, withTilde } from "./render.ts";
 import { clean } from "./session-json.ts";
 
@@ -31,10 +34,22 @@ export const doctor: Command = {
   examples: [["agentctl doctor", "before you trust the list"]],
   async run(args, context) {
     const evidence = await observe({ adapters, env: context.env });
-    const checks = [...processChecks(evidence), ...storeChecks(evidence), ...ownChecks(context)];
+    const checks = [
+      ...processChecks(evidence),
+      ...storeChecks(evidence),
+      ...versionChecks(evidence, context),
+      ...ownChecks(context),
+    ];
     const { problems, complete, sessions } = deriveSessions(evidence, adapters);
     const told = new Set(checks.map((check) => check.about));
     checks.push(...problems.filter((problem) => !told.has(problem)).map(problemCheck));
+    for (const conflict of await conflictsOf(sessions, context.env))
+      checks.push({
+        what: "conflict",
+        ok: true,
+        found: conflictText(conflict, []),
+        advice: "agentctl diff shows what each of them did",
+      });
     const unknown = sessions.filter(({ status }) => status.state === "unknown").length;
     if (unknown > 0)
       checks.push({
@@ -104,6 +119,35 @@ const storeChecks = ({ stores }: Evidence): Check[] =>
       ...(store.listing.ok ? {} : { about: store.listing.problem }),
     };
   });
+
+/** Another version than those that the rules were seen to hold for is worth a word; only a shape that they do not know changes an answer. */
+const versionChecks = ({ stores }: Evidence, { env }: Context): Check[] =>
+  adapters.flatMap((adapter) => {
+    const recorded = stores.filter(({ agent }) => agent === adapter.agent).flatMap(({ rows }) => rows);
+    const versions = recorded.flatMap(({ reading }) => (reading.ok ? (reading.value.facts.agentVersion ?? []) : []));
+    const installed = installedVersion(adapter, env);
+    const newer = [...new Set([...versions, ...(installed === null ? [] : [installed])])]
+      .filter((version) => adapter.verified.every((known) => isNewer(version, known)))
+      .sort((a, b) => (isNewer(a, b) ? 1 : -1));
+    if (newer.length === 0) return [];
+    return {
+      what: `${adapter.agent} version`,
+      ok: true,
+      found: `${newer.join(", ")} is newer than what agentctl was tried with (${adapter.verified.join(", ")})`,
+      advice:
+        "its answers hold as long as its files have the known shape; where they do not, they say unclear or unknown",
+    };
+  });
+
+/** "1.10.0" is newer than "1.9.3": number by number. What is no number counts as none. */
+function isNewer(a: string, b: string): boolean {
+  const [left, right] = [a, b].map((version) => version.split(/[.+-]/).map((part) => Number.parseInt(part, 10) || 0));
+  for (let index = 0; index < Math.max(left?.length ?? 0, right?.length ?? 0); index += 1) {
+    const difference = (left?.[index] ?? 0) - (right?.[index] ?? 0);
+    if (difference !== 0) return difference > 0;
+  }
+  return false;
+}
 
 function ownChecks({ env }: Context): Check[] {
   const home = agentctlHome(env);

@@ -1,12 +1,17 @@
 // agentctl interrupt: ends the turn, keeps the session.
+import { lookForDueHooks } from "../control/due-hooks.ts";
 import { signalProcess } from "../control/end.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
 import { interruptHosted } from "../control/hosted.ts";
+import { stopSessions } from "../control/stop.ts";
+import { lookAround } from "../control/surroundings.ts";
 import { paneOf, typeInPane } from "../control/tmux.ts";
 import { isLeaving, waitFor } from "../control/wait.ts";
+import { launchOf } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { isHosted, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
+import { oneLine } from "../lib/width.ts";
 import { adapterOf, checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -60,6 +65,8 @@ export const interrupt: Command = {
       for (const { key, again } of ways) if (still.has(key)) await again();
       now = await wait(Math.min(againMs, deadline.remainingMs()));
     }
+    await endTools(ways, now.value.rows, caller.pids, context);
+    await lookForDueHooks(context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
     const after = rows.map((row) => now.value.rows.find(({ session }) => keyOf(session) === keyOf(row.session)));
     if (args.has("--json")) {
       const json = after.map((row) => (row === undefined ? null : sessionJson(row)));
@@ -78,6 +85,8 @@ const againMs = 3_000;
 
 interface Way {
   key: string;
+  /** That it was launched by, where a signal may cost it its life. */
+  launch?: string | null;
   act(): Promise<unknown>;
   again(): Promise<unknown>;
 }
@@ -88,6 +97,21 @@ const keyOf = ({ agent, home, id, processes }: Session): string =>
   `${agent}\0${home}\0${id ?? processes[0]?.identity.pid}`;
 
 const hasTurn = ({ status }: Session): boolean => status.state === "running" && status.activity !== "idle";
+
+/** An agent that dies of the signal (OpenCode's `run`) leaves the tool of its turn behind. */
+async function endTools(
+  ways: readonly Way[],
+  rows: readonly Row[],
+  callerPids: ReadonlySet<number>,
+  { env }: Context,
+): Promise<void> {
+  const over = ways.flatMap(({ key, launch }) => {
+    const session = rows.find((row) => keyOf(row.session) === key)?.session;
+    return launch == null || session?.status.state !== "stopped" ? [] : [{ session, launches: [launch] }];
+  });
+  const options = { graceMs: 1_000, now: false, leftovers: false, host: false };
+  if (over.length > 0) await stopSessions(over, options, await lookAround(env), callerPids, env);
+}
 
 const statusWordOf = (row: Row | undefined): string => (row === undefined ? "gone" : statusWord(row.session));
 
@@ -101,13 +125,13 @@ async function wayFor(row: Row, context: Context): Promise<Way> {
   if (process === undefined) throw new Error(`${ref} runs without a process`);
   checkStrong(row);
   // Without a terminal there are no keys to press, whatever its arguments say.
-  const way =
-    process.tty === null ? { signal: "SIGINT" as const } : adapter.invocation.interrupt(process.detail?.argv ?? []);
+  const wish = adapter.invocation.interrupt(process.detail?.argv ?? [], process.tty);
+  const way = process.tty === null && "keys" in wish ? { signal: "SIGINT" as const } : wish;
   if ("signal" in way) {
     const act = async () => {
       for (const { identity } of session.processes) signalProcess(identity, way.signal);
     };
-    return { key, act, again: once };
+    return { key, launch: launchOf(process), act, again: once };
   }
   const pane = await paneOf(process, context.env);
   if (pane === null) {

@@ -1,11 +1,16 @@
 // What launch and run have in common: flags, the agent, the place, the permission, and the request that comes of them.
-import { realpathSync, statSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { type OwnSetting, type Permission, permissions } from "../adapters/invocation.ts";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { commandOf, findBinary } from "../control/binary.ts";
 import { agentEnvironment, ownHome } from "../control/environment.ts";
+import { wantsHooks } from "../control/hooks.ts";
+import type { Launched } from "../control/launch.ts";
+import type { Hooks } from "../control/notes.ts";
+import type { OwnWorktree } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
@@ -15,19 +20,39 @@ import { placeOf } from "../observe/place.ts";
 import { type Arguments, type FlagSpec, parseDuration, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
 import { checkPromptFits, noPrompt, promptFlags, readPrompt } from "./prompt.ts";
+import { contextFlags, withContext } from "./prompt-context.ts";
+import type { Row } from "./sessions.ts";
 
 export const orderFlags: readonly FlagSpec[] = [
   ...promptFlags,
+  ...contextFlags,
   { flag: "--cwd", value: "DIR", help: "where it works (default: here)" },
   { flag: "--model", value: "M", help: "the agent's own name of a model" },
   { flag: "--permission", value: "P", help: "read, edit or bypass (default: the agent's own setting)" },
   { flag: "--name", value: "N", help: "a name for this session, to refer to it by" },
   { flag: "--group", value: "G", help: "a name that several sessions share" },
   { flag: "--label", value: "k=v", repeated: true, help: "anything you want to find it by" },
+  {
+    flag: "--worktree",
+    value: "BRANCH",
+    optional: true,
+    help: "in a git worktree of its own (default: on a new branch)",
+  },
+  { flag: "--base", value: "REF", help: "what its new branch begins at (default: HEAD)" },
+  { flag: "--setup", value: "CMD", help: "a shell command that makes the new worktree ready" },
   { flag: "--max-time", value: "T", help: "end it after so long (90s, 10m, 2h)" },
+  { flag: "--on-start", value: "CMD", help: "run this when the session's id is known" },
+  { flag: "--on-exit", value: "CMD", help: "run this when the agent has ended" },
   { flag: "--share", help: "begin although another session is busy in the same place" },
   { flag: "--start-timeout", value: "T", help: "how long it may take to begin its session (default: 60s)" },
   { flag: "--json", help: "print JSON" },
+];
+
+export const sweepFlags: readonly FlagSpec[] = [
+  { flag: "--agent", value: "A[=MODEL]", repeated: true, help: "a session of this agent, each in its own worktree" },
+  { flag: "--matrix", value: "FILE", help: "sessions by a YAML file; arrays in it multiply out" },
+  { flag: "--max-parallel", value: "N", help: "not more than so many at once; waits until the last one has begun" },
+  { flag: "--yes", short: "-y", help: "more than 64 without asking" },
 ];
 
 export const orderNotes = [
@@ -35,15 +60,22 @@ export const orderNotes = [
   "The prompt is TEXT, -p TEXT, the content of -F FILE, or - for standard input. What stands behind -- goes to the agent.",
   "Permission: read looks and changes nothing, edit changes files of its directory, bypass does everything unasked.",
   "The agent gets your environment, without what would make it a part of the session that you call from.",
+  "A hook is run by sh, in the session's directory, whatever has become of this command, for five minutes at most.",
+  "It finds AGENTCTL_SESSION_ID, _AGENT, _CWD, _GROUP, _NAME, _MODEL, _BRANCH, _LAUNCH_ID, _EXIT_STATUS and _OUTCOME",
+  "in its environment; agentctl status says how it went.",
 ].join("\n");
 
 export function requestOf(args: Arguments, context: Context, command: string, tied: boolean): StartRequest {
   const { adapter, words } = agentOf(args, context, command);
-  const prompt = readPrompt(args, words, command);
+  const { prompt, spec } = withContext(readPrompt(args, words, command), args, context);
   const note = {
     name: nameIn(args, "--name", command),
     group: nameIn(args, "--group", command),
     labels: labelsOf(args, command),
+    spec,
+    worktree: null,
+    commit: null,
+    hooks: hooksOf(args, adapter, command),
   };
   return startRequest(args, context, command, {
     adapter,
@@ -60,6 +92,33 @@ export function requestOf(args: Arguments, context: Context, command: string, ti
   });
 }
 
+export const startJson = (launched: Launched, { adapter, cwd, note, order }: StartRequest, row: Row | null) => ({
+  id: launched.id,
+  ref: row?.ref ?? launched.id,
+  agent: adapter.agent,
+  launch: launched.launch,
+  process: row?.session.processes[0]?.identity ?? null,
+  cwd: row?.session.cwd ?? cwd,
+  group: note.group,
+  permission: order.permission,
+});
+
+/** null: no worktree is wanted. */
+export function worktreeOf(args: Arguments, agent: string, command: string): OwnWorktree | null {
+  const [base, setup] = [args.one("--base"), args.one("--setup")];
+  if (!args.has("--worktree")) {
+    for (const flag of ["--base", "--setup"]) if (args.has(flag)) throw usage(`${flag} goes with --worktree`, command);
+    return null;
+  }
+  const branch = args.one("--worktree") || null;
+  const name = folderName(args.one("--name") ?? branch ?? `${agent}-${randomUUID().slice(0, 8)}`);
+  return { branch, base, setup, name };
+}
+
+/** One word for a folder. */
+export const folderName = (text: string): string =>
+  text.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "") || "session";
+
 interface Beginning extends Pick<StartRequest, "adapter" | "cwd" | "home" | "tied" | "before" | "ref" | "note"> {
   which: { kind: "new"; session: null } | { kind: "continue"; session: string };
   prompt: string;
@@ -75,10 +134,12 @@ export function startRequest(args: Arguments, context: Context, command: string,
   const permission = wanted.permission ?? inherited;
   const facts = { model: args.one("--model"), permission, prompt, extra: args.rest };
   const order = which.kind === "new" ? { ...facts, ...which } : { ...facts, ...which };
-  const program = commandOf(adapter, context.env);
+  // What begins in a host needs no program of ours.
+  const program = adapter.host?.create === undefined ? commandOf(adapter, context.env) : [];
   const isRoot = process.getuid?.() === 0;
   const refusal = adapter.invocation.refuses(order, { isRoot, env: context.env });
   if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
+  if (permission !== null) checkEffect(adapter, permission);
   const own = ownSettingOf(adapter, rest.home, rest.cwd);
   const unless = args.rest.length > 0 ? " (unless what you hand on says otherwise)" : "";
   const talk = (text: string): void => context.err(`agentctl: ${oneLine(text)}\n`);
@@ -161,6 +222,29 @@ function homeOf(adapter: Adapter, { env }: Context): string {
   return home;
 }
 
+export function checkEffect(
+  { title, invocation }: Pick<Adapter, "title" | "invocation">,
+  permission: Permission,
+): void {
+  const { folders, name, why } = invocation.permissions[permission].voidedBy ?? { folders: [], name: /^/, why: "" };
+  for (const folder of folders) {
+    const [found] = namesIn(folder).filter((each) => name.test(each));
+    if (found === undefined) continue;
+    const message = `${title} cannot be held to --permission ${permission} here: ${why} (${folder}/${found})`;
+    throw new AgentctlError("agent-missing", message);
+  }
+}
+
+/** What we may not read, the agent may not read either. */
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isGone(error) || ["ENOTDIR", "EACCES"].includes(errorCode(error))) return [];
+    throw error;
+  }
+}
+
 /** What the agent may do if nobody says anything else. What cannot be read may allow everything. */
 export function ownSettingOf(adapter: Adapter, home: string, cwd: string): OwnSetting {
   const { files, judge } = adapter.invocation.ownSetting;
@@ -188,6 +272,25 @@ function nameIn(args: Arguments, flag: string, command: string): string | null {
   const isPlain = /^[\p{L}\p{N}][\p{L}\p{N} ._/-]*$/u.test(name) && name.length <= longestName;
   if (!isPlain) throw usage(`${flag} takes letters, digits, spaces and . _ / -`, command);
   return name;
+}
+
+function hooksOf(args: Arguments, adapter: Adapter, command: string): Hooks {
+  const hooks = { start: hookIn(args, "--on-start", command), exit: hookIn(args, "--on-exit", command) };
+  checkHooks(hooks, adapter);
+  return hooks;
+}
+
+/** Hooks need a holder. */
+export function checkHooks(hooks: Hooks, { title, host }: Adapter): void {
+  if (host?.create === undefined || !wantsHooks(hooks)) return;
+  const message = `${title} begins its sessions in a host: nobody of ours is there when they end, to run a hook`;
+  throw new AgentctlError("refused", message, { hint: "agentctl wait <ref> waits for the end" });
+}
+
+function hookIn(args: Arguments, flag: string, command: string): string | null {
+  const hook = args.one(flag);
+  if (hook !== null && hook.trim() === "") throw usage(`${flag} needs a command`, command);
+  return hook;
 }
 
 function labelsOf(args: Arguments, command: string): Record<string, string> {

@@ -1,12 +1,13 @@
 // agentctl launch: starts an agent and answers with its session's id. It works on when this command, and the terminal, are gone.
 import type { Launched } from "../control/launch.ts";
-import { type StartRequest, startSession } from "../control/start-session.ts";
+import { startWhere } from "../control/start-in-worktree.ts";
+import type { StartRequest } from "../control/start-session.ts";
 import { oneLine } from "../lib/width.ts";
 import type { Command, Context } from "./command.ts";
-import { orderFlags, orderNotes, requestOf } from "./launch-order.ts";
+import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
-import { lookAtRows, type Row } from "./sessions.ts";
+import { lookAtRows } from "./sessions.ts";
 
 export const launch: Command = {
   usage: "agentctl launch [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
@@ -14,16 +15,19 @@ export const launch: Command = {
     "Starts an agent in the background. Prints the session's id: the agent's own, or an error and nothing is left running.",
   notes: orderNotes,
   behindDashes: "handed on",
-  flags: orderFlags,
+  flags: [...orderFlags, ...sweepFlags],
   examples: [
     ['agentctl launch claude "fix the failing test" --permission edit', "in this directory"],
     ["agentctl launch codex -F task.md --cwd ../api --name api", "a prompt from a file, and a name"],
     ["id=$(git diff | agentctl launch claude - --permission read)", "a prompt from standard input, for scripts"],
     ["agentctl launch codex TEXT -- --skip-git-repo-check", "a flag of the agent's own"],
+    ['agentctl launch --agent claude --agent codex "speed up the parser" --group speed', "two, each in its worktree"],
+    ["agentctl launch --matrix sweep.yaml --max-parallel 4", "many"],
   ],
   async run(args, context) {
-    const request = requestOf(args, context, "launch", false);
-    const launched = await startSession(request);
+    if (args.has("--agent") || args.has("--matrix")) return await (await import("./sweep.ts")).sweep(args, context);
+    const wanted = requestOf(args, context, "launch", false);
+    const { launched, request } = await startWhere(wanted, worktreeOf(args, wanted.adapter.agent, "launch"));
     await tellStart(launched, request, args.has("--json"), context);
     return 0;
   },
@@ -38,6 +42,9 @@ export async function tellStart(
 ): Promise<void> {
   if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
   const row = (await lookAtRows(context)).rows.find(({ launch: note }) => note?.id === launched.launch) ?? null;
+  const hook = row?.launch?.hookRuns.start ?? null;
+  if (hook?.state === "ended" && hook.status !== 0)
+    context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
   if (json) {
     context.out(`${JSON.stringify(clean(startJson(launched, request, row)))}\n`);
     return;
@@ -51,14 +58,3 @@ export async function tellStart(
   );
   context.out(`${launched.id}\n`);
 }
-
-const startJson = (launched: Launched, { adapter, cwd, note, order }: StartRequest, row: Row | null) => ({
-  id: launched.id,
-  ref: row?.ref ?? launched.id,
-  agent: adapter.agent,
-  launch: launched.launch,
-  process: row?.session.processes[0]?.identity ?? null,
-  cwd: row?.session.cwd ?? cwd,
-  group: note.group,
-  permission: order.permission,
-});

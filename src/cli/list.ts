@@ -3,10 +3,12 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
+import { type Conflict, conflictsOf } from "../control/radar.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
+import { conflictLines, conflictsJson } from "./conflicts.ts";
 import { problemLines, terminalOf } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { sessionTable, wordsOf } from "./session-table.ts";
@@ -136,17 +138,27 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
   // One after the other: each is a file read to its end.
   for (const [index, row] of rows.entries()) rows[index] = (await counting?.(row, context)) ?? row;
   const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };
-  const text = args.has("--json") ? listJson(all, rows, omitted) : listText(all, rows, omitted, context);
+  const conflicts = await conflictsOf(
+    all.rows.map(({ session }) => session),
+    context.env,
+  );
+  const text = args.has("--json") ? listJson(all, rows, omitted, conflicts) : listText(all, rows, omitted, context);
   // The time of asking changes with every look; what is compared between two looks is the rest.
   const { complete, problems } = all;
-  const fingerprint = JSON.stringify([rows.map(sessionJson), complete, problems, omitted]);
-  return { text, fingerprint, problems: problemLines(all.problems), complete: all.complete };
+  const fingerprint = JSON.stringify([rows.map(sessionJson), complete, problems, omitted, conflictsJson(conflicts)]);
+  const warnings = conflictLines(conflicts, all.rows);
+  return { text, fingerprint, problems: `${problemLines(all.problems)}${warnings}`, complete: all.complete };
 }
 
-function listJson(all: Rows, rows: readonly Row[], omitted: { older: number; beyondLimit: number }): string {
+function listJson(
+  all: Rows,
+  rows: readonly Row[],
+  omitted: { older: number; beyondLimit: number },
+  conflicts: readonly Conflict[],
+): string {
   const at = new Date(all.at).toISOString();
   const { complete, problems } = all;
-  return `${JSON.stringify({ schema: 1, host: hostname(), at, complete, omitted, sessions: rows.map(sessionJson), problems: clean(problems) })}\n`;
+  return `${JSON.stringify({ schema: 1, host: hostname(), at, complete, omitted, sessions: rows.map(sessionJson), conflicts: clean(conflictsJson(conflicts)), problems: clean(problems) })}\n`;
 }
 
 function listText(

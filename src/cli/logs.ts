@@ -166,7 +166,7 @@ function youngerThan(since: number): (at: number | null) => boolean {
 }
 
 async function showMore(place: RecordPlace, row: Row, from: Mark, show: Show, context: Context): Promise<number> {
-  for await (const change of follow(place.adapter, place.file.path, from)) {
+  for await (const change of follow(place.adapter, place.file, from)) {
     if (change.kind === "rewritten")
       context.err(`agentctl: the record of ${row.ref} was cut or replaced; from its start:\n`);
     else if (change.kind === "gone") context.err(`agentctl: the record of ${row.ref} is gone; waiting for it\n`);

@@ -3,6 +3,7 @@ import { adapterNamed } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { findRecord, type RecordPlace } from "../observe/conversation.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
+import { recordAt } from "../observe/records.ts";
 import type { Row } from "./sessions.ts";
 
 export function recordOf(row: Row): RecordPlace {
@@ -10,7 +11,7 @@ export function recordOf(row: Row): RecordPlace {
   const adapter = adapterNamed(agent);
   const path = record?.source ?? null;
   if (adapter !== null && id !== null) {
-    const file = path === null ? readingOf(row, () => findRecord(adapter, home, id)) : { path, subject: id };
+    const file = path === null ? readingOf(row, () => findRecord(adapter, home, id)) : recordAt(adapter, path, id);
     if (file !== null) return { adapter, home, file };
   }
   throw new AgentctlError("not-found", `${row.ref} has written nothing yet`, { hint: `agentctl status ${row.ref}` });

@@ -116,6 +116,14 @@ export function shortCount(count: number): string {
   return count < 999_950 ? `${(count / 1e3).toFixed(1)}k` : `${(count / 1e6).toFixed(1)}M`;
 }
 
+const byteUnits = ["B", "KB", "MB", "GB", "TB"];
+
+export function shortBytes(bytes: number): string {
+  const step = Math.min(byteUnits.length - 1, Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)));
+  const value = bytes / 1024 ** step;
+  return `${step === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${byteUnits[step]}`;
+}
+
 export function homeRelative(path: string, { env }: Context): string {
   const home = env["HOME"];
   if (!home || home === "/") return path;

@@ -51,17 +51,20 @@ export interface Ending {
   note: string | null;
 }
 
-/** How the last turn ended. A session that runs may have ended its turn, too: it is idle then. */
-export function endingOf({ status, record, waiting }: Session): Ending {
+/**
+ * How the last turn ended. A session that runs may have ended its turn, too: it is idle then. `said`: the agent's own last
+ * word on its output, where its record does not say.
+ */
+export function endingOf({ status, record, waiting }: Session, said: Outcome | null = null): Ending {
   const turn = record?.turn ?? null;
   if (status.state === "unknown")
     return { code: exitCodes["cannot-tell"], outcome: null, final: true, note: `is unknown: ${status.why}` };
-  if (status.state === "stopped") return ended(status.outcome, "did not say how its turn ended");
+  if (status.state === "stopped") return ended(status.outcome ?? said, "did not say how its turn ended");
   if (status.activity === "waiting") {
     const note = `has no final answer yet, it waits for a person: ${waiting?.text ?? waiting?.kind ?? ""}`;
     return { code: exitCodes["needs-a-person"], outcome: null, final: false, note };
   }
-  if (status.activity === "working" || turn?.state === "open")
+  if (status.activity === "working" || turn?.state === "open" || (turn?.state === "closed" && turn.doubt !== undefined))
     return {
       code: exitCodes["timed-out"],
       outcome: null,

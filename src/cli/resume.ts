@@ -1,12 +1,15 @@
 // agentctl resume: opens the agent's own interface on an old conversation, here, in the conversation's own directory.
 import { randomUUID } from "node:crypto";
 import { commandOf } from "../control/binary.ts";
+import { lookForDueHooks } from "../control/due-hooks.ts";
 import { agentEnvironment } from "../control/environment.ts";
 import { callerOf, guardPermission, guardTarget } from "../control/guard.ts";
+import { supportFolder } from "../control/notes.ts";
 import { oneAtATime } from "../control/places.ts";
 import { checkContinuable } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isHosted } from "../core/session.ts";
+import { oneLine } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import { isTerminal } from "../sys/stdout.ts";
@@ -47,6 +50,7 @@ export const resume: Command = {
       const hint = `agentctl send ${reference} TEXT goes on without one; --print shows the command`;
       throw new AgentctlError("refused", "the agent's interface needs a terminal", { hint });
     }
+    await lookForDueHooks(context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
     // The lock goes at the moment this process becomes the agent: from then on the agent itself can be seen.
     return await oneAtATime(context.env, async () => {
       const { row } = await checked(reference, fork, args.rest, context);
@@ -87,14 +91,16 @@ function interfaceOf(row: Row, fork: boolean, extra: readonly string[], context:
   const id = idOf(row);
   const { invocation } = adapter;
   const order = { model: null, permission: null, prompt: null, extra };
+  const place = { home: row.session.home, own: supportFolder(context.env), cwd: ownDirectory(row), at: Date.now() };
+  const session = invocation.chooseId?.(randomUUID(), place.at) ?? null;
   const words = fork
-    ? invocation.interface({ ...order, kind: "fork", session: invocation.chooseId?.(randomUUID()) ?? null, from: id })
-    : invocation.interface({ ...order, kind: "continue", session: id });
+    ? invocation.interface({ ...order, kind: "fork", session, from: id }, place)
+    : invocation.interface({ ...order, kind: "continue", session: row.session.record?.opensAs ?? id }, place);
   if (words === null)
     throw new AgentctlError("refused", `${adapter.title} cannot ${fork ? "fork a session" : "reopen a session"}`);
   const [program = "", ...first] = commandOf(adapter, context.env);
   const env = agentEnvironment(context.env, adapter, row.session.home);
-  return { program, args: [...first, ...words], env, cwd: ownDirectory(row), adapter };
+  return { program, args: [...first, ...words], env, cwd: place.cwd, adapter };
 }
 
 /** With the variables that lead to its home, for a shell that may not have them. */

@@ -2,18 +2,23 @@
 import type { Adapter } from "../adapters/adapter.ts";
 import { endLaunch } from "../control/end-launch.ts";
 import { type Launched, leftoverLines } from "../control/launch.ts";
-import { interruption, type StartRequest, startSession } from "../control/start-session.ts";
+import { launchFiles } from "../control/notes.ts";
+import { linesAtEnd } from "../control/output.ts";
+import { startWhere } from "../control/start-in-worktree.ts";
+import { interruption, type StartRequest } from "../control/start-session.ts";
 import type { Stopped } from "../control/stop.ts";
 import { waitFor } from "../control/wait.ts";
+import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { cut, oneLine, plainText } from "../lib/width.ts";
 import { type Mark, startMark } from "../observe/conversation.ts";
 import { readMore } from "../observe/follow.ts";
+import { parseJson, recordAt } from "../observe/records.ts";
 import { readTotals } from "../observe/totals.ts";
 import type { Command, Context } from "./command.ts";
 import { countedFrom } from "./count.ts";
-import { orderFlags, orderNotes, requestOf } from "./launch-order.ts";
+import { orderFlags, orderNotes, requestOf, worktreeOf } from "./launch-order.ts";
 import { readingOf, recordOf } from "./record-of.ts";
 import { shortDuration, terminalOf } from "./render.ts";
 import { endingOf } from "./result.ts";
@@ -36,11 +41,10 @@ export const run: Command = {
     ["agentctl run codex -F task.md --permission edit --max-time 30m --json", "in a CI job"],
   ],
   async run(args, context) {
-    const request = requestOf(args, context, "run", true);
+    const wanted = requestOf(args, context, "run", true);
     const { interrupted, again, release } = interruption();
     try {
-      const launched = await startSession(request);
-      const begun = performance.now();
+      const { launched, request } = await startWhere(wanted, worktreeOf(args, wanted.adapter.agent, "run"));
       if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
       context.err(`agentctl: ${launched.id} has begun (agentctl status ${launched.id})\n`);
       const row = await Promise.race([untilOver(launched, request, context), interrupted]).catch(async (error) => {
@@ -49,9 +53,9 @@ export const run: Command = {
         tellLeft(await Promise.race([gently, now]), context);
         throw error;
       });
-      const code = await answer(row, args.has("--json"), context);
-      // The limit counts from the agent's start, a moment before its session began.
-      const isTooLong = request.maxTimeMs !== null && performance.now() - begun >= request.maxTimeMs - startsWithinMs;
+      const said = saidOf(launched, request.adapter, context);
+      const code = await answer(row, said, args.has("--json"), context);
+      const isTooLong = request.maxTimeMs !== null && Date.now() - launched.at >= request.maxTimeMs;
       if (isTooLong && code !== 0)
         context.err(`agentctl: ended: --max-time ${shortDuration(request.maxTimeMs ?? 0)} was over\n`);
       // The answer is out; what its tools left running, or the agent itself if it lingers, does not outlive this command.
@@ -62,8 +66,6 @@ export const run: Command = {
     }
   },
 };
-
-const startsWithinMs = 1_000;
 
 function tellLeft(stopped: readonly Stopped[], context: Context): void {
   for (const line of leftoverLines(stopped)) context.err(`agentctl: ${oneLine(line)}\n`);
@@ -90,7 +92,7 @@ async function untilOver(launched: Launched, request: StartRequest, context: Con
   if (value === null) throw new AgentctlError("agent-failed", `${launched.id} is gone, and nothing is recorded of it`);
   if (needsPerson(value)) await endLaunch(launched.launch, context.env);
   // Its holder writes the exit status a moment after the agent's end.
-  await within(deadlineIn(exitFileMs), launched.holder.exited);
+  if (launched.holder !== null) await within(deadlineIn(exitFileMs), launched.holder.exited);
   return needsPerson(value) ? value : (mine((await lookAtRows(context)).rows) ?? value);
 }
 
@@ -110,7 +112,7 @@ class Progress {
 
   show({ session: { record } }: Row): void {
     if (record === null) return;
-    const { entries, mark } = readMore(this.adapter, record.source, this.mark);
+    const { entries, mark } = readMore(this.adapter, recordAt(this.adapter, record.source, record.id), this.mark);
     this.mark = mark;
     const columns = terminalOf(this.context).columns;
     for (const entry of entries) {
@@ -122,9 +124,16 @@ class Progress {
   }
 }
 
-async function answer(row: Row, json: boolean, context: Context): Promise<number> {
+/** Its own last word on its output, for agents whose records do not say how a turn ended. */
+function saidOf({ launch }: Launched, { invocation: { endedIn } }: Adapter, { env }: Context): Outcome | null {
+  if (endedIn === undefined) return null;
+  const words = linesAtEnd(launchFiles(env, launch).out).map(parseJson);
+  return words.reduceRight<Outcome | null>((said, line) => said ?? (line.ok ? endedIn(line.value) : null), null);
+}
+
+async function answer(row: Row, said: Outcome | null, json: boolean, context: Context): Promise<number> {
   const totals = row.session.record === null ? null : readingOf(row, () => readTotals(recordOf(row)));
-  const ending = endingOf(row.session);
+  const ending = endingOf(row.session, said);
   const text = ending.final ? (totals?.answer ?? null) : null;
   if (json) {
     const counted = totals === null ? row : { ...row, counted: await countedFrom(totals, row) };

@@ -2,6 +2,7 @@
 import type { Adapter } from "../adapters/adapter.ts";
 import { callerOf, guardTarget } from "../control/guard.ts";
 import { sendToHosted } from "../control/hosted.ts";
+import { unsaid } from "../control/notes.ts";
 import { oneAtATime } from "../control/places.ts";
 import { startSession } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
@@ -50,6 +51,7 @@ export const send: Command = {
     guardTarget(row.session, row.ref, callerOf(all.around, context.env), all.around, all.notes);
     if (isHosted(row.session)) return await sendThroughHost(row, adapter, text, args, context);
     const { session, launch, ref } = row;
+    const { name, group, labels, spec, worktree, commit } = launch ?? unsaid;
     const request = startRequest(args, context, "send", {
       adapter,
       which: { kind: "continue", session: idOf(row) },
@@ -61,7 +63,8 @@ export const send: Command = {
       tied: false,
       before: session,
       ref,
-      note: { name: launch?.name ?? null, group: launch?.group ?? null, labels: launch?.labels ?? {} },
+      // Hooks were for that one launch.
+      note: { name, group, labels, spec, worktree, commit, hooks: unsaid.hooks },
     });
     const launched = await startSession(request);
     await tellStart(launched, request, args.has("--json"), context);

@@ -1,5 +1,8 @@
 // The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
 import { adapterNamed } from "../adapters/registry.ts";
+import type { HookKind } from "../control/hook-runs.ts";
+import { wantsHooks } from "../control/hooks.ts";
+import type { ReadNote } from "../control/notes.ts";
 import type { Session } from "../core/session.ts";
 import { plainText } from "../lib/width.ts";
 import type { Counted, Row } from "./sessions.ts";
@@ -47,12 +50,30 @@ export function sessionJson(row: Row) {
       name: launch.name,
       group: launch.group,
       labels: launch.labels,
-      spec: null,
-      worktree: null,
+      spec: launch.spec,
+      worktree: launch.worktree,
       exit: launch.exit,
+      hooks: hooksJson(launch),
     },
   });
 }
+
+/** null: nobody wished for any. */
+function hooksJson({ hooks, hookRuns }: ReadNote) {
+  if (!wantsHooks(hooks)) return null;
+  const one = (kind: HookKind) => {
+    const [command, run] = [hooks[kind], hookRuns[kind]];
+    if (command === null) return null;
+    const { state, begunAt, endedAt, status, timedOut, late, attempts, problem } = run ?? notBegun;
+    return { command, state, begunAt, endedAt, status, timedOut, late, attempts, problem };
+  };
+  return { start: one("start"), exit: one("exit") };
+}
+
+const notBegun = {
+  ...{ state: "pending", begunAt: null, endedAt: null, status: null },
+  ...{ timedOut: false, late: false, attempts: 0, problem: null },
+};
 
 export const evidenceJson = ({ evidence, wouldChange }: Session) =>
   clean({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });

@@ -1,4 +1,5 @@
 // agentctl status: one session, all its facts.
+import type { HookKind } from "../control/hook-runs.ts";
 import { launchFiles } from "../control/notes.ts";
 import { lastLines } from "../control/output.ts";
 import { oneLine } from "../lib/width.ts";
@@ -99,6 +100,8 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["group", json.launch?.group ?? null],
     ["labels", labelsText(json.launch?.labels ?? {})],
     ["exit status", json.launch?.exit == null ? null : String(json.launch.exit.status)],
+    ["on start", hookText(row, "start", at, context)],
+    ["on exit", hookText(row, "exit", at, context)],
     ["conflict", json.conflicts.join("; ") || null],
   ];
   const lines = facts.flatMap(([name, value]) =>
@@ -111,6 +114,22 @@ const labelsText = (labels: Record<string, string>): string | null =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .join(" ") || null;
+
+/** How a hook went; where it did not go well, with the file that has its words. */
+function hookText({ launch }: Row, kind: HookKind, at: number, context: Context): string | null {
+  if (launch === null || launch.hooks[kind] === null) return null;
+  const run = launch.hookRuns[kind];
+  if (run === null) return "not run yet";
+  const age = `${shortDuration(at - Date.parse(run.endedAt ?? run.begunAt))} ago`;
+  const when = run.late ? `${age}, late` : age;
+  if (run.state === "running") return `running, since ${run.begunAt} (${when})`;
+  const { startLog, exitLog } = launchFiles(context.env, launch.id);
+  const log = homeRelative(kind === "start" ? startLog : exitLog, context);
+  if (run.problem !== null) return `not run (${when}): ${run.problem}`;
+  if (run.state !== "ended") return `cut off (${when}); its output: ${log}`;
+  if (run.timedOut) return `ended after its time was over (${when}); its output: ${log}`;
+  return run.status === 0 ? `done (${when})` : `failed: exit status ${run.status} (${when}); its output: ${log}`;
+}
 
 /** What a launched agent said last, where that may explain how it ended. */
 function outputTail({ session, launch }: Row, context: Context): string {

@@ -1,4 +1,6 @@
 // agentctl stop: ends sessions, says what was ended and what was left alone.
+
+import { lookForDueHooks } from "../control/due-hooks.ts";
 import { type Caller, callerOf, guardTarget } from "../control/guard.ts";
 import { readNotes } from "../control/notes.ts";
 import { type Stopped, stopSessions } from "../control/stop.ts";
@@ -58,6 +60,7 @@ export const stop: Command = {
     const options = { graceMs, now: args.has("--now"), leftovers: args.has("--leftovers"), host: args.has("--host") };
     const answers = await stopSessions(targets, options, all.around, caller.pids, context.env);
     const fresh = await withExits(rows, answers, context);
+    await lookForDueHooks(context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
     const told = answers.map((answer, index) => ({ answer, row: fresh[index] })).filter(hasRow);
     const failures = answers.flatMap(({ failure }) => failure ?? []);
     if (rows.length === 1 && failures[0] !== undefined) throw failures[0];

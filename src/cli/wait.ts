@@ -1,5 +1,6 @@
 // agentctl wait: until sessions are done, stopped, idle or waiting.
 import { isLeaving, waitFor } from "../control/wait.ts";
+import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
@@ -167,14 +168,17 @@ export function verdict(row: Row | null, until: Until): { code: number; text: st
   const why = session.reason === null ? "" : ` (${oneLine(session.reason)})`;
   if (status.state === "stopped" && continuedBy !== null)
     return { code: exitCodes["needs-a-person"], text: `goes on as ${continuedBy}` };
-  if (status.state === "stopped")
-    return { code: status.outcome === "completed" ? 0 : exitCodes["agent-failed"], text: `${word}${why}` };
+  if (status.state === "stopped") return { code: codeOf(status.outcome), text: `${word}${why}` };
   if (status.state === "running" && status.activity === "waiting") {
     const asks = session.waiting?.text == null ? why : `: ${oneLine(session.waiting.text)}`;
     return { code: until === "waiting" ? 0 : exitCodes["needs-a-person"], text: `${word}${asks}` };
   }
   return { code: lastTurnFailed(session) ? exitCodes["agent-failed"] : 0, text: `${word}${why}` };
 }
+
+/** Not every agent records how a turn ended: that is not a failure, but nobody can tell. */
+const codeOf = (outcome: Outcome | null): number =>
+  outcome === null ? exitCodes["cannot-tell"] : outcome === "completed" ? 0 : exitCodes["agent-failed"];
 
 function lastTurnFailed({ record }: Session): boolean {
   const turn = record?.turn;

@@ -5,8 +5,8 @@ import { adapters } from "../adapters/registry.ts";
 import { type Environment, realHome } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
 
-/** With the variables that name this home, unless the caller's own lead there anyway; null: wherever those lead. */
-export function agentEnvironment(env: Environment, adapter: Adapter, home: string | null): Record<string, string> {
+/** Without what makes a process look like a part of a launch or of a session. */
+export function unmarked(env: Environment): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [key, value] of Object.entries(env))
     if (
@@ -15,9 +15,18 @@ export function agentEnvironment(env: Environment, adapter: Adapter, home: strin
       !adapters.some((each) => each.invocation.scrubbed.test(key))
     )
       kept[key] = value;
+  return kept;
+}
+
+/** With the variables that name this home, unless the caller's own lead there anyway; null: wherever those lead. */
+export function agentEnvironment(env: Environment, adapter: Adapter, home: string | null): Record<string, string> {
+  const kept = unmarked(env);
   // From the agent's own directory a relative one would lead elsewhere.
   const isThere = adapter.home(kept)?.startsWith("/") === true && ownHome(adapter, kept) === home;
-  return home === null || isThere ? kept : { ...kept, ...adapter.invocation.environmentFor(home) };
+  const own = adapter.invocation.environment ?? {};
+  return home === null || isThere
+    ? { ...kept, ...own }
+    : { ...kept, ...own, ...adapter.invocation.environmentFor(home) };
 }
 
 /** The data folder that the agent would use with this environment, by its real path. */

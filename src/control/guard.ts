@@ -8,8 +8,8 @@ import { AgentctlError } from "../core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../core/process.ts";
 import { isHosted, type Session } from "../core/session.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
-import type { LaunchNote } from "./notes.ts";
-import type { Surroundings } from "./surroundings.ts";
+import type { Hooks, LaunchNote } from "./notes.ts";
+import { lookAround, type Surroundings } from "./surroundings.ts";
 
 export interface Caller {
   /** This process and everything above it. */
@@ -78,6 +78,14 @@ export function guardPermission(
   if (extra.length > 0) throw refuse("no arguments of the agent's own");
 }
 
+/** They are run outside of every session, where nobody guards them. */
+export function guardHooks(hooks: Hooks, caller: Caller): void {
+  if (!caller.isGuarded || (hooks.start === null && hooks.exit === null)) return;
+  throw new AgentctlError("refused", "called from inside an agent's session: no --on-start, no --on-exit", {
+    hint: lift,
+  });
+}
+
 /** Throws unless the session is below the caller's. */
 export function guardTarget(
   target: Session,
@@ -114,3 +122,9 @@ function launchers(target: Session, notes: readonly LaunchNote[]): string[] {
 }
 
 export const nameOf = ({ agent, id }: Session): string => `${agent}:${id}`;
+
+/** What a person keeps or discards is not an agent's to decide. */
+export async function refuseInside(what: string, env: Environment): Promise<void> {
+  if (callerOf(await lookAround(env), env).isGuarded)
+    throw new AgentctlError("refused", `called from inside an agent's session: no ${what}`, { hint: lift });
+}

@@ -1,5 +1,6 @@
 // The holder: a few lines of sh that start the agent in a kernel session of its own, keep its exit status, and end it when
-// its time is over or when the `agentctl run` that wanted it is gone. Killed, it costs these, and nothing else.
+// its time is over or when the `agentctl run` that wanted it is gone. Its last act is to start the runner of on-exit. Killed,
+// it costs these (on-exit is late then), and nothing else.
 import { selfCommand } from "../sys/self.ts";
 import { type HeldFiles, type SpawnedHolder, spawnHolder } from "../sys/spawn.ts";
 
@@ -12,7 +13,7 @@ const holderMark = "agentctl-holder";
  * numbers are still ours then, since nobody but us could have reaped them. Where agentctl itself is gone, the time limit is
  * kept by hand: our children are ours until we have reaped them, and those that have become another program are the agent.
  */
-const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7; shift 7
+const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7 _agentctl_hook=$8; shift 8
 trap '' HUP INT TERM QUIT
 _agentctl_signal() {
   for _agentctl_child in $(cat /proc/$$/task/$$/children 2>/dev/null); do
@@ -36,6 +37,9 @@ fi
   exec "$@" ); _agentctl_status=$?
 [ -z "$_agentctl_watches" ] || kill $_agentctl_watches 2>/dev/null
 umask 077; echo $_agentctl_status >"$_agentctl_exit.tmp" && mv "$_agentctl_exit.tmp" "$_agentctl_exit"
+if [ -n "$_agentctl_hook" ]; then
+  cd /; "$_agentctl_self" \${_agentctl_main:+"$_agentctl_main"} run-hook exit "$_agentctl_tag" "$_agentctl_hook" </dev/null >/dev/null 2>&1 4<&- &
+fi
 `;
 
 /** Where the words of a holder stand in its arguments: sh, -c, the script, the mark, then these. */
@@ -55,6 +59,8 @@ export interface Held {
   limitMs: number | null;
   /** Ends with the process that starts it. */
   tied: boolean;
+  /** on-exit is to be run at its end. */
+  hasExitHook: boolean;
   command: readonly string[];
   cwd: string;
   env: Readonly<Record<string, string | undefined>>;
@@ -65,7 +71,8 @@ export function startHolder(held: Held): SpawnedHolder {
   const limit = held.limitMs === null ? "" : String(Math.ceil(held.limitMs / 1000));
   const [agentctl = "", main = ""] = selfCommand();
   const words = [held.exitFile, held.launch, held.given ?? "", limit, held.tied ? "tied" : "", agentctl, main];
-  return spawnHolder(["/bin/sh", "-c", script, holderMark, ...words, ...held.command], {
+  const hook = held.hasExitHook ? held.cwd : "";
+  return spawnHolder(["/bin/sh", "-c", script, holderMark, ...words, hook, ...held.command], {
     cwd: held.cwd,
     env: held.env,
     files: held.files,

@@ -1,34 +1,38 @@
 // Speaking to the host of a session: its turn is ended, or it gets a message. The host itself is never signalled here.
 import { randomUUID } from "node:crypto";
-import type { Adapter, HostProtocol, Talk } from "../adapters/adapter.ts";
+import type { Adapter, Asked, HostProtocol, Talk } from "../adapters/adapter.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Kin } from "../core/session.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
-import { converse } from "../observe/hosts.ts";
+import { converse, secretOf } from "../observe/hosts.ts";
+import { readProcesses } from "../observe/processes.ts";
 
 const patienceMs = 10_000;
 
 /** Ends its turn; the session stays loaded. What was done, in words. */
-export const interruptHosted = (session: Kin, adapter: Adapter): Promise<string> =>
-  talk(session, adapter, (host, id) => host.interrupt(id));
+export const interruptHosted = (session: Kin & { cwd?: string | null }, adapter: Adapter): Promise<string> =>
+  talk(session, adapter, (host, id, asked) => host.interrupt(id, asked));
 
-export const sendToHosted = (session: Kin, adapter: Adapter, text: string): Promise<string> =>
-  talk(session, adapter, (host, id) => host.send(id, text, randomUUID()));
+export const sendToHosted = (session: Kin & { cwd?: string | null }, adapter: Adapter, text: string): Promise<string> =>
+  talk(session, adapter, (host, id, asked) => host.send(id, text, randomUUID(), asked));
 
 async function talk(
-  { id, status }: Kin,
-  { host }: Adapter,
-  about: (host: HostProtocol, id: string) => Talk<string>,
+  { id, status, home, cwd = null }: Kin & { cwd?: string | null },
+  adapter: Adapter,
+  about: (host: HostProtocol, id: string, asked: Asked) => Talk<string>,
 ): Promise<string> {
-  if (host === null || id === null || status?.state !== "running" || status.owner.kind !== "host")
+  const { host } = adapter;
+  if (id === null || status?.state !== "running" || status.owner.kind !== "host")
     throw new Error(`${id} has no host to speak to`);
   const { address } = status.owner;
-  if (!address.startsWith("/")) {
+  if (host === null || address.startsWith("process ")) {
     const message = `its host (${address}) can only be spoken to by the program that started it`;
     throw new AgentctlError("refused", message);
   }
-  const { answer, hangUp } = converse(address, host.transport, about(host, id));
+  const secret = secretOf(adapter, home, address, readProcesses);
+  const asked: Asked = { secret, directories: cwd === null ? [] : [cwd] };
+  const { answer, hangUp } = converse(address, host, about(host, id, asked), asked);
   try {
     const said = await within(deadlineIn(patienceMs), answer);
     if (said === null) throw new AgentctlError("timed-out", `its host ${address} does not answer`);

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
-import type { Order } from "../adapters/invocation.ts";
+import type { Order, Place } from "../adapters/invocation.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
 import { writeFileAtomically, writeWhole } from "../lib/atomic-file.ts";
@@ -16,7 +16,9 @@ import type { SpawnedHolder } from "../sys/spawn.ts";
 import { endLaunch } from "./end-launch.ts";
 import { agentEnvironment } from "./environment.ts";
 import { type Held, startHolder } from "./holder.ts";
-import { agentctlHome, forgetLaunch, type LaunchNote, launchFiles, writeNote } from "./notes.ts";
+import { holdHooks, homeVariable, releaseHooks, wantsHooks } from "./hooks.ts";
+import { agentctlHome, forgetLaunch, type LaunchNote, launchFiles, supportFolder, writeNote } from "./notes.ts";
+import { prepared, unprepared } from "./prepare.ts";
 import { type Sign, SignsOfLife } from "./signs-of-life.ts";
 import type { Stopped } from "./stop.ts";
 
@@ -29,7 +31,7 @@ export interface LaunchOrder {
   /** The data folder that it will use, by its real path. */
   home: string;
   env: Environment;
-  note: Pick<LaunchNote, "name" | "group" | "labels" | "launchedBy">;
+  note: Pick<LaunchNote, "name" | "group" | "labels" | "launchedBy" | "spec" | "worktree" | "commit" | "hooks">;
   maxTimeMs: number | null;
   startTimeoutMs: number;
   /** It ends with this process. */
@@ -41,8 +43,11 @@ export interface LaunchOrder {
 export interface Launched {
   id: string;
   launch: string;
-  holder: SpawnedHolder;
-  /** What could not be kept of it; null: all was. */
+  /** When it was started, before anybody knew whether it would begin. */
+  at: number;
+  /** null: it lives in a host, and nothing was started. */
+  holder: SpawnedHolder | null;
+  /** What could not be kept of it, or not be run for it; null: all was. */
   problem: string | null;
 }
 
@@ -52,17 +57,25 @@ export class StartedLaunch {
   private readonly holder: SpawnedHolder;
   private readonly signs: SignsOfLife;
   private readonly session: string | null;
+  private readonly place: Place;
+  /** The lock on its hooks, until its session has begun; null: it has none. */
+  private readonly hookLock: number | null;
 
   constructor(private readonly wanted: LaunchOrder) {
     const { adapter, order } = wanted;
-    this.session = order.session ?? adapter.invocation.chooseId?.(randomUUID()) ?? null;
+    this.place = { home: wanted.home, own: supportFolder(wanted.env), cwd: wanted.cwd, at: Date.now() };
+    this.session = order.session ?? adapter.invocation.chooseId?.(randomUUID(), this.place.at) ?? null;
+    let hookLock: number | null = null;
     try {
+      if (wantsHooks(wanted.note.hooks)) hookLock = holdHooks(wanted.env, this.id);
       this.note(this.session);
       this.holder = this.spawn();
     } catch (error) {
       forgetLaunch(wanted.env, this.id);
+      if (hookLock !== null) closeSync(hookLock);
       throw startError(error, wanted);
     }
+    this.hookLock = hookLock;
     this.signs = new SignsOfLife(wanted, this.id, this.session, this.holder.pid);
   }
 
@@ -70,8 +83,17 @@ export class StartedLaunch {
     try {
       const sign = await Promise.race([this.signs.untilBegun(this.holder.exited), interrupted]);
       if (sign.kind === "begun") {
-        const problem = sign.session === this.session ? null : this.noteOrProblem(sign.session);
-        return { id: sign.session, launch: this.id, holder: this.holder, problem };
+        const problems = [
+          sign.session === this.session ? null : this.noteOrProblem(sign.session),
+          this.hookLock === null ? null : releaseHooks(this.hookLock, this.id, this.hooked()),
+        ].filter((problem) => problem !== null);
+        return {
+          id: sign.session,
+          launch: this.id,
+          at: this.place.at,
+          holder: this.holder,
+          problem: problems.join("; ") || null,
+        };
       }
       throw failedStart(sign, this.wanted);
     } catch (error) {
@@ -79,6 +101,8 @@ export class StartedLaunch {
       // Its last act is a file; what is forgotten before that would come back.
       await within(deadlineIn(holderPatienceMs), this.holder.exited);
       forgetLaunch(this.wanted.env, this.id);
+      unprepared(this.session, this.order(), this.place, this.wanted);
+      if (this.hookLock !== null) closeSync(this.hookLock);
       throw left.length === 0 || !(error instanceof AgentctlError) ? error : withLines(error, left);
     }
   }
@@ -93,26 +117,28 @@ export class StartedLaunch {
     }
   }
 
+  private hooked() {
+    const { adapter, home, note, cwd, env } = this.wanted;
+    return { agent: adapter.agent, home, hooks: note.hooks, cwd, env };
+  }
+
   private note(session: string | null): void {
     const { adapter, home, env, note, order } = this.wanted;
     const at = new Date().toISOString();
     const prompt = order.prompt.slice(0, promptKept);
-    const kept = {
-      id: this.id,
-      agent: adapter.agent,
-      home,
-      session,
-      at,
-      permission: order.permission,
-      prompt,
-      ...note,
-    };
-    writeNote(env, kept);
+    const { agent } = adapter;
+    writeNote(env, { ...note, id: this.id, agent, home, session, at, permission: order.permission, prompt });
+  }
+
+  private order(): Order {
+    const { order } = this.wanted;
+    return order.kind === "continue" ? order : { ...order, session: this.session };
   }
 
   private spawn(): SpawnedHolder {
-    const { adapter, command, cwd, home, env, order, maxTimeMs, tied } = this.wanted;
+    const { adapter, cwd, home, env, order, note, maxTimeMs, tied } = this.wanted;
     const { invocation } = adapter;
+    const permitted = order.permission === null ? null : invocation.permissions[order.permission];
     const files = launchFiles(env, this.id);
     mkdirSync(join(agentctlHome(env), "logs"), { recursive: true, mode: 0o700 });
     const opened: number[] = [];
@@ -127,9 +153,15 @@ export class StartedLaunch {
         exitFile: files.exit,
         limitMs: maxTimeMs,
         tied,
+        hasExitHook: note.hooks.exit !== null,
         ...wholeEnvironment(
-          [...command, ...invocation.headless(order.kind === "continue" ? order : { ...order, session: this.session })],
-          { ...agentEnvironment(env, adapter, home), PWD: cwd },
+          prepared(this.session, this.order(), this.place, this.wanted),
+          {
+            ...agentEnvironment(env, adapter, home),
+            ...permitted?.environment?.(env, this.place),
+            ...homeVariable(env),
+            PWD: cwd,
+          },
           files.environment,
         ),
         cwd,
@@ -157,7 +189,9 @@ function wholeEnvironment(command: string[], env: Record<string, string>, file: 
 }
 
 export const leftoverLines = (stopped: readonly Stopped[]): string[] =>
-  stopped.flatMap(({ leftovers, survivors }) => [
+  stopped.flatMap(({ session, failure, leftovers, survivors }) => [
+    ...(failure === null ? [] : [`not ended: ${failure.message}`]),
+    ...(session?.status.state === "unknown" ? [`whether it was ended cannot be told: ${session.status.why}`] : []),
     ...survivors.map(({ row, why }) => `still there: pid ${row.identity.pid} ${row.name}: ${why}`),
     ...leftovers.map(({ row, why }) => `left: pid ${row.identity.pid} ${row.name}: ${why}`),
   ]);

@@ -9,6 +9,7 @@ import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import { findFiles, readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
+import { type HookKind, type ReadHookRun, readHookRun } from "./hook-runs.ts";
 
 export interface LaunchNote {
   id: string;
@@ -25,12 +26,35 @@ export interface LaunchNote {
   prompt: string | null;
   /** The session that this one was launched from, if it was launched from inside of one. */
   launchedBy: string | null;
+  /** The file that says what is to be done, as a person named it. */
+  spec: string | null;
+  /** The worktree that was made for it. */
+  worktree: string | null;
+  /** The commit that its place was at. */
+  commit: string | null;
+  hooks: Hooks;
 }
+
+/** Commands that a person wants to be run: when its session's id is known, and when the agent has ended. */
+export interface Hooks {
+  start: string | null;
+  exit: string | null;
+}
+
+const noHooks: Hooks = { start: null, exit: null };
+
+/** A launch about which a person said nothing. */
+export const unsaid: Omit<LaunchNote, "id" | "agent" | "home" | "session" | "at"> = {
+  ...{ name: null, group: null, labels: {}, permission: null, prompt: null, launchedBy: null },
+  ...{ spec: null, worktree: null, commit: null, hooks: noHooks },
+};
 
 /** What a note says of its launch now. */
 export interface ReadNote extends LaunchNote {
   /** The shell's word: 143 may be an exit or a SIGTERM. null: not over, or its holder was killed. */
   exit: { status: number } | null;
+  /** null: not begun, or nobody wished for one. */
+  hookRuns: Record<HookKind, ReadHookRun | null>;
 }
 
 const schema = 1;
@@ -39,13 +63,19 @@ const noteLimit = 8 * 1024 * 1024;
 export const agentctlHome = (env: Environment): string =>
   resolve(env["AGENTCTL_HOME"] || join(env["HOME"] ?? "/", ".agentctl"));
 
+/** Files that agents are started with, written anew each time. */
+export const supportFolder = (env: Environment): string => join(agentctlHome(env), "support");
+
 /** Everything that is kept of one launch. */
 export function launchFiles(env: Environment, id: string) {
   const home = agentctlHome(env);
-  const note = join(home, "launches", `${id}.json`);
-  const exit = join(home, "launches", `${id}.exit`);
+  const beside = (kind: string): string => join(home, "launches", `${id}.${kind}`);
   const log = (kind: string): string => join(home, "logs", `${id}.${kind}`);
-  return { note, exit, out: log("out"), err: log("err"), environment: log("env") };
+  return {
+    ...{ note: beside("json"), exit: beside("exit"), out: log("out"), err: log("err"), environment: log("env") },
+    ...{ hookLock: beside("hook-lock"), startRun: beside("on-start"), exitRun: beside("on-exit") },
+    ...{ startLog: log("on-start"), exitLog: log("on-exit") },
+  };
 }
 
 export function writeNote(env: Environment, note: LaunchNote): void {
@@ -74,16 +104,37 @@ export function readNotes(env: Environment): { notes: ReadNote[]; problems: Prob
   for (const { path, message } of failures) broken(path, message);
   for (const { path } of files) {
     try {
-      const value: unknown = withFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8")));
-      const note = parseNote(value);
+      const note = readNoteAt(env, path);
       if (note === null) broken(path, "not a launch note");
-      else notes.push({ ...note, exit: readExit(env, note.id) });
+      else notes.push(note);
     } catch (error) {
       broken(path, failureText(error));
     }
   }
   notes.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
   return { notes, problems };
+}
+
+/** null: there is none, or nobody can read it. */
+export function readNote(env: Environment, id: string): ReadNote | null {
+  try {
+    return readNoteAt(env, launchFiles(env, id).note);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return null;
+  }
+}
+
+function readNoteAt(env: Environment, path: string): ReadNote | null {
+  const note = parseNote(withFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
+  if (note === null) return null;
+  const { startRun, exitRun } = launchFiles(env, note.id);
+  const { start, exit } = note.hooks;
+  const hookRuns = {
+    start: start === null ? null : readHookRun(startRun),
+    exit: exit === null ? null : readHookRun(exitRun),
+  };
+  return { ...note, exit: readExit(env, note.id), hookRuns };
 }
 
 function parseNote(value: unknown): LaunchNote | null {
@@ -97,7 +148,11 @@ function parseNote(value: unknown): LaunchNote | null {
     if (typeof label === "string") labels[key] = label;
   const permission = permissions.find((each) => each === fields["permission"]) ?? null;
   const [name, group, prompt, launchedBy] = [text("name"), text("group"), text("prompt"), text("launchedBy")];
-  return { id, agent, home, session, name, group, labels, at, permission, prompt, launchedBy };
+  const [spec, worktree, commit] = [text("spec"), text("worktree"), text("commit")];
+  const wished = fieldsOf(fields["hooks"]) ?? {};
+  const hooks = { start: textIn(wished, "start"), exit: textIn(wished, "exit") };
+  const facts = { name, group, labels, permission, prompt, launchedBy, spec, worktree, commit, hooks };
+  return { id, agent, home, session, at, ...facts };
 }
 
 function readExit(env: Environment, id: string): ReadNote["exit"] {

@@ -15,6 +15,25 @@ export function lastLines(path: string): string {
   return text.trimEnd().split("\n").slice(-shownLines).join("\n").trim();
 }
 
+/** Its first line, too, where that is not among them: some say why they end, and then everything that they could do. */
+export function firstAndLastLines(path: string): string {
+  const last = lastLines(path);
+  const lines = plainText(headOf(path).toString("utf8")).trim().split("\n");
+  return lines.length <= shownLines ? last : `${lines[0]}\n…\n${last}`;
+}
+
+/** The last lines of a file as they are. */
+export function linesAtEnd(path: string): Buffer[] {
+  const bytes = part(path, (size) => Math.max(0, size - partBytes));
+  const lines: Buffer[] = [];
+  for (let from = 0; from < bytes.length; ) {
+    const end = bytes.indexOf(10, from);
+    lines.push(bytes.subarray(from, end === -1 ? bytes.length : end));
+    from = end === -1 ? bytes.length : end + 1;
+  }
+  return lines;
+}
+
 function part(path: string, from: (size: number) => number): Buffer {
   try {
     const fd = openSync(path, "r");

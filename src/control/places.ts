@@ -13,6 +13,7 @@ import { placeOf } from "../observe/place.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import type { Caller } from "./guard.ts";
 import { heldIn } from "./holder.ts";
+import { type ManualLock, readLocks } from "./manual-locks.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 const lockPatienceMs = 30_000;
@@ -112,6 +113,7 @@ export function occupantsOf(
   sessions: readonly Session[],
   around: Surroundings,
   caller: Caller,
+  env: Environment,
 ): Occupant[] {
   const place = placeOf(directory);
   const here = sessions.filter(
@@ -121,8 +123,10 @@ export function occupantsOf(
       !caller.within.includes(session) &&
       !session.processes.some(({ identity }) => caller.pids.has(identity.pid)),
   );
+  const locks = readLocks(env, around.list.at).locks.filter((lock) => lock.place === place);
   const starting = startingHolders(around).filter((row) => placeOf(row.cwd) === place);
   return [
+    ...locks.map((lock) => ({ refuses: true, isPassing: false, text: lockedText(lock) })),
     ...here.map((session) => ({ refuses: isBusy(session), isPassing: isNameless(session), text: describe(session) })),
     ...starting.map(({ pid }) => ({
       refuses: true,
@@ -132,11 +136,14 @@ export function occupantsOf(
   ];
 }
 
+export const lockedText = ({ by, reason, until }: ManualLock): string =>
+  `locked by ${by} until ${new Date(until).toISOString()}${reason === null ? "" : `: ${reason}`}`;
+
 const isNameless = ({ id, status }: Session): boolean =>
   id === null && status.state === "running" && status.activity === "unclear";
 
 /** Idle ones, and those that a host keeps loaded without working on them, are only worth a word. */
-const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";
+export const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";
 
 function describe({ agent, id, status, since, processes }: Session): string {
   const word = status.state === "running" ? status.activity : status.state;

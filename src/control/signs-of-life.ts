@@ -4,12 +4,12 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { isGone } from "../observe/failure.ts";
-import { findFiles } from "../observe/files.ts";
 import { readProcesses } from "../observe/processes.ts";
-import { parseJson, readClaims } from "../observe/stores.ts";
+import { findRecords, parseJson, recordAt } from "../observe/records.ts";
+import { readClaims, readRow } from "../observe/stores.ts";
 import type { LaunchOrder } from "./launch.ts";
 import { launchFiles } from "./notes.ts";
-import { headOf, lastLines } from "./output.ts";
+import { firstAndLastLines, headOf } from "./output.ts";
 
 export type Sign =
   | { kind: "begun"; session: string }
@@ -34,7 +34,7 @@ export class SignsOfLife {
     this.adapter = wanted.adapter;
     this.files = launchFiles(wanted.env, launch);
     this.deadline = deadlineIn(wanted.startTimeoutMs);
-    this.markBefore = wanted.before?.record == null ? null : markOf(wanted.before.record.source);
+    this.markBefore = this.markNow();
   }
 
   async untilBegun(ended: Promise<number>): Promise<Sign> {
@@ -46,7 +46,9 @@ export class SignsOfLife {
       // Read before the signs are looked for: whoever ended by then has left all the signs it will leave.
       const over = status;
       const session =
-        this.announced() ?? this.lockedOrClaimed() ?? (over === undefined ? this.recorded() : this.left());
+        this.announced() ??
+        this.lockedOrClaimed() ??
+        (over === undefined ? (this.recorded() ?? this.goneOn()) : this.left());
       if (session !== null) return { kind: "begun", session };
       if (over !== undefined) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
       if (this.deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
@@ -79,17 +81,35 @@ export class SignsOfLife {
   /** A new session of the chosen id has a record. */
   private recorded(): string | null {
     if (this.session === null || this.wanted.before !== null) return null;
-    const found = this.adapter.records.some((set) =>
-      findFiles(this.wanted.home, set).files.some(({ subject }) => subject === this.session),
-    );
-    return found ? this.session : null;
+    const record = findRecords(this.adapter, this.wanted.home).visited.find(({ subject }) => subject === this.session);
+    if (record === undefined) return null;
+    if (this.adapter.invocation.prepare === undefined) return this.session;
+    // What we prepared is there before the agent is.
+    const reading = readRow(this.adapter, record)?.reading;
+    return reading?.ok === true && reading.value.turn.state !== "none" ? this.session : null;
+  }
+
+  /** An agent that announces nothing goes on with a session by writing to its record. */
+  private goneOn(): string | null {
+    const { claims, lockedFiles } = this.adapter;
+    if (claims !== null || lockedFiles !== null || this.wanted.before?.record == null) return null;
+    return this.markNow() === this.markBefore ? null : this.session;
   }
 
   /** Of an agent that has ended: a record of its session, which has grown if it was there before. */
   private left(): string | null {
+    if (this.wanted.before?.record == null) return this.recorded();
+    return this.markNow() === this.markBefore ? null : this.session;
+  }
+
+  /** Changes whenever the record does. */
+  private markNow(): string | null {
     const before = this.wanted.before?.record;
-    if (before == null) return this.recorded();
-    return markOf(before.source) === this.markBefore ? null : this.session;
+    if (before == null) return null;
+    const record = recordAt(this.adapter, before.source, before.id);
+    if (record.set.assembled === undefined) return markOf(before.source);
+    const reading = readRow(this.adapter, record)?.reading;
+    return reading?.ok === true ? `${reading.value.writtenAt} ${reading.value.lastMessageAt}` : null;
   }
 
   private agents(): ProcessRow[] {
@@ -115,9 +135,9 @@ export class SignsOfLife {
     return /^\d+$/.test(text) ? Number(text) : null;
   }
 
-  /** The end of what it said: on stderr, else on stdout. */
+  /** The ends of what it said: on stderr, else on stdout. */
   private lastWords(): string {
-    return lastLines(this.files.err) || lastLines(this.files.out);
+    return firstAndLastLines(this.files.err) || firstAndLastLines(this.files.out);
   }
 }
 

@@ -3,10 +3,14 @@
 import { AgentctlError } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
-import { callerOf, guardPermission, guardTarget, nameOf } from "./guard.ts";
+import { failureText } from "../observe/failure.ts";
+import { runDueHooks } from "./due-hooks.ts";
+import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
+import { forgetExpired } from "./keep.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
 import { type LaunchNote, readNotes } from "./notes.ts";
 import { type Occupant, occupantsOf, oneAtATime, startingHolders } from "./places.ts";
+import { startInHost } from "./start-hosted.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
 import { isLeaving } from "./wait.ts";
 
@@ -39,7 +43,7 @@ const settleMs = 6_000;
  * Whoever is just beginning in the place, or just leaving it, is given a moment to show what it is. Not under the lock:
  * others need not wait for that.
  */
-async function startWhenSettled(request: StartRequest, interrupted: Promise<never>): Promise<StartedLaunch> {
+async function startWhenSettled(request: StartRequest, interrupted: Promise<never>): Promise<Starting> {
   const deadline = deadlineIn(settleMs);
   for (;;) {
     try {
@@ -54,12 +58,15 @@ async function startWhenSettled(request: StartRequest, interrupted: Promise<neve
 
 class Unsettled extends Error {}
 
-async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<StartedLaunch> {
+type Starting = Pick<StartedLaunch, "begun">;
+
+async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<Starting> {
   const { env, order, note, before } = request;
   const around = await lookAround(env);
   const caller = callerOf(around, env);
   const { notes } = readNotes(env);
   guardPermission(order, request.ownIsBypass, caller);
+  guardHooks(note.hooks, caller);
   if (before !== null) {
     const now = around.list.sessions.find((session) => isSameSession(session, before)) ?? before;
     const ref = request.ref ?? before.id ?? "";
@@ -71,13 +78,29 @@ async function startAlone(request: StartRequest, look: "final" | "may change"): 
     checkContinuable(now, ref);
   }
   const name = freeName(request, around, notes);
-  const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller);
+  const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller, env);
   if (look === "may change" && !request.share && occupants.some(({ isPassing }) => isPassing)) throw new Unsettled();
   checkPlace(request, occupants);
+  runDueHooks(around, notes, caller, env, request.warn);
+  tidyUp(request, around);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
+  const wanted = { ...request, note: { ...note, name, launchedBy } };
+  const { host } = request.adapter;
+  // A host takes its time: nobody else waits for that.
+  if (host?.create !== undefined)
+    return { begun: (interrupted: Promise<never>) => Promise.race([startInHost(wanted, host), interrupted]) };
   // Its holder is in the process table by now: whoever looks next sees it.
-  return new StartedLaunch({ ...request, note: { ...note, name, launchedBy } });
+  return new StartedLaunch(wanted);
+}
+
+/** What is kept of old launches goes with the next one. That it could not is no reason not to begin. */
+function tidyUp({ env, warn }: StartRequest, around: Surroundings): void {
+  try {
+    forgetExpired(env, around, Date.now());
+  } catch (error) {
+    warn(`what is left of old launches could not be removed: ${failureText(error)}`);
+  }
 }
 
 /** Without those that are on their way out: launched by us, and the session that they told us is over. */
@@ -96,7 +119,7 @@ function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occu
   const busy = occupants.filter(({ refuses }) => refuses);
   if (busy.length > 0 && !share) {
     const message = [`${cwd} is occupied:`, ...busy.map(({ text }) => `  ${text}`)].join("\n");
-    const hint = "agentctl wait lets you wait for it; --share begins all the same";
+    const hint = "agentctl wait waits for it; --worktree gives it a place of its own; --share begins all the same";
     throw new AgentctlError("refused", message, { hint });
   }
   for (const { text } of occupants) warn(`not alone: ${text}`);

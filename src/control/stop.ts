@@ -6,6 +6,7 @@ import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core
 import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import { isHosted, type Kin, type Session } from "../core/session.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
@@ -46,6 +47,7 @@ export interface Stopped {
 const killPatienceMs = 5_000;
 const memberPatienceMs = 3_000;
 const mostRounds = 4;
+const hostPauseMs = 100;
 
 export async function stopSessions(
   targets: readonly StopTarget[],
@@ -60,6 +62,11 @@ export async function stopSessions(
   for (const course of courses) course.take(owners);
 
   let now = await lookAround(env);
+  const ending = deadlineIn(options.graceMs);
+  while (courses.some((course) => course.isEnding(now)) && !ending.isOver()) {
+    await pause(hostPauseMs);
+    now = await lookAround(env);
+  }
   for (let round = 1; round <= mostRounds; round += 1) {
     const endings = courses.flatMap((course) => course.memberEndings(now));
     if (endings.length === 0) break;
@@ -74,6 +81,10 @@ export async function stopSessions(
 const onceEach = (endings: readonly Ending[]): Ending[] => [
   ...new Map(endings.map((ending) => [ending.process.pid, ending])).values(),
 ];
+
+const isHost = ({ name, detail }: ProcessRow): boolean =>
+  detail !== null &&
+  adapters.some(({ processNames, role }) => processNames.includes(name) && role(name, detail) === "host");
 
 const childMarks = new Map(
   adapters.flatMap(({ agent, invocation: { childMark } }) => (childMark === null ? [] : [[agent, childMark] as const])),
@@ -126,6 +137,12 @@ class StopCourse {
     if (status !== 0)
       throw new AgentctlError("failed", `${this.adapter.command} ${words.join(" ")} failed: ${text.trim()}`);
     return text.trim();
+  }
+
+  /** Its host has agreed to end its turn, and does not say yet that it has. */
+  isEnding(now: Surroundings): boolean {
+    const status = this.said !== null && isHosted(this.target.session) ? this.sessionIn(now)?.status : undefined;
+    return status?.state === "unknown" || (status?.state === "running" && status.activity !== "idle");
   }
 
   ownerEndings(): Ending[] {
@@ -239,7 +256,7 @@ class StopCourse {
   private familyIn(around: Surroundings): Family {
     const { session, launches } = this.target;
     const now = this.sessionIn(around) ?? { ...session, processes: [] };
-    const marks = { childMarks, launches: [...launches, ...this.tags()] };
+    const marks = { childMarks, launches: [...launches, ...this.tags()], isHost };
     return familyOf(now, around.list.sessions, around.table, marks, this.callerPids);
   }
 

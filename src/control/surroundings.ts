@@ -22,12 +22,16 @@ const marks = new Set([
   ...adapters.flatMap(({ invocation }) => invocation.childMark ?? []),
 ]);
 
+/** Who acts would rather wait for a busy host than not know: OpenClaw's was seen to take many seconds for an answer. */
+const patienceMs = 4_000;
+
 /** Acting needs the process table: where it cannot be read, nothing is done. */
 export async function lookAround(env: Environment): Promise<Surroundings> {
   // The sessions are derived from what every other command sees: a child between fork and exec, say, is no agent.
   const evidence = await observe({
     adapters,
     env,
+    patienceMs,
     processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });
   const table = readProcesses(ours);

@@ -93,6 +93,7 @@ function wordOfRecord(record: NativeRecord | null, { reading, store, owners }: S
       // Started without a terminal it was started to do something; the end of turn is another one's.
       if (isInherited(turn.at, owners) && owners.every((owner) => owner.kind === "process" && owner.row.tty === null))
         return unclear("nothing recorded since its process began");
+      if (turn.doubt !== undefined && !isInherited(turn.at, owners)) return unclear(turn.doubt, turn.at);
       return { activity: "idle", reason: backgroundReason(record), since: turn.at, waiting: null };
     case "open": {
       if (isInherited(turn.since, owners)) return unclear("its turn was begun by an earlier process", turn.since);

@@ -23,8 +23,17 @@ export type Turn =
   | { state: "none" }
   /** `doubt`: why an open turn may be waiting for someone although the record does not say so ("tool call pending"). */
   | { state: "open"; since: number | null; doubt: string | null }
-  /** `needs`: why it failed is something that only a person can mend, by the agent's own word. */
-  | { state: "closed"; at: number | null; outcome: Outcome | null; needs?: { kind: "login" | "limit"; text: string } }
+  /**
+   * `needs`: why it failed is something that only a person can mend, by the agent's own word.
+   * `doubt`: why a live owner may go on with it by itself all the same (an agent that tries again).
+   */
+  | {
+      state: "closed";
+      at: number | null;
+      outcome: Outcome | null;
+      needs?: { kind: "login" | "limit"; text: string };
+      doubt?: string;
+    }
   | { state: "unclear"; why: string };
 
 export interface Tokens {
@@ -72,6 +81,10 @@ export interface NativeRecord {
   torn: boolean;
   /** Lines of a kind that these rules do not know. */
   unknownLines: number;
+  /** What the agent's own interface calls it, where that is not its id. */
+  opensAs?: string;
+  /** By the agent's own word nobody has it any more; whoever takes it up again writes that first. */
+  isOver?: boolean;
   /** One of several files that make up the record one after the other: the newest speaks, the others are its past. */
   isSegment?: boolean;
 }
@@ -93,6 +106,8 @@ export interface PidClaim {
   background: Background | null;
   /** The name under which the agent's own supervisor runs it; null: it runs by itself. */
   job: string | null;
+  /** By its own word the process has left the session, and may live on without it. */
+  isOver?: boolean;
 }
 
 /** The agent wrote that this session was left for a new one at that moment in that directory (`/clear`). */
@@ -125,8 +140,8 @@ export interface Store {
   listing: Reading<number>;
   /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
   rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null; uid: number | null }[];
-  /** The pid is in the file's name, so it is known even where the content is not. */
-  claims: { pid: number; reading: Reading<PidClaim> }[];
+  /** A pid in the file's name is known even where the content is not; so is the session that it is about, where that is the name. */
+  claims: { pid: number; reading: Reading<PidClaim>; session?: string }[];
   successions: Succession[];
 }
 

@@ -9,6 +9,8 @@ export interface Marks {
   childMarks: ReadonlyMap<string, string>;
   /** Launches of this session (values of AGENTCTL_TAG), beside those that its live processes carry. */
   launches: readonly string[];
+  /** Serves many sessions, whoever started it. */
+  isHost?(row: ProcessRow): boolean;
 }
 
 export interface Leftover {
@@ -49,13 +51,15 @@ export function familyOf(
     }
     return null;
   };
+  const hosts = (row: ProcessRow): string | null =>
+    marks.isHost?.(row) === true ? "it serves other sessions, too" : null;
   const isBelowOwn = (row: ProcessRow): boolean => withAncestors(row, byPid).some(isOwn);
   const left = new Map<ProcessRow, string>();
   const spared = new Map<ProcessRow, string>();
   const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
   for (const row of candidates) {
     const why =
-      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at)) ??
+      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at)) ??
       otherLaunch(row, session, owners, launches, marks) ??
       (isBelowOwn(row) ? null : (otherMark(row, others, owners, marks) ?? daemon(row) ?? ownTerminal(row)));
     if (why !== null) left.set(row, why);

@@ -11,8 +11,8 @@ export interface AgentProcess {
   role: Role;
   rules: AgentRules;
   home: string | null;
-  /** It announces a session in this store, but its announcement cannot be read. */
-  muted: { store: Store; why: string; source: string } | null;
+  /** It has a session of this store, but which one cannot be read, or may have changed since it was told. */
+  muted: { store: Store; why: string; source: string; rule: string } | null;
 }
 
 export interface ProcessOwner {
@@ -60,9 +60,10 @@ export interface Matches {
   agentDoubts: Map<string, Doubt[]>;
 }
 
-/** The home that a process's environment names, as our path; null where it names none, or paths of another container. */
-export function namedHome(rules: AgentRules, { env, cwd, sameFiles }: ProcessDetail): string | null {
-  const home = env === null || !sameFiles ? null : rules.home(env);
+/** The home that a process holds or its environment names, as our path; null where it names none, or paths of another container. */
+export function namedHome(rules: AgentRules, detail: ProcessDetail): string | null {
+  const { env, cwd, sameFiles } = detail;
+  const home = sameFiles ? (rules.heldHome?.(detail) ?? (env === null ? null : rules.home(env))) : null;
   if (home === null || home.startsWith("/")) return home;
   return cwd === null ? null : `${cwd}/${home}`;
 }

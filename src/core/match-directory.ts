@@ -19,7 +19,7 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
     const inDialog = evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
     const candidates = byLock || inDialog ? [] : directoryCandidates(process, evidence, found);
     recordsOf.set(process, candidates);
-    for (const { key } of candidates) add(processesOf, key, process);
+    for (const { key, isPast } of candidates) if (!isPast) add(processesOf, key, process);
   }
   for (const process of unnamed) {
     const candidates = recordsOf.get(process) ?? [];
@@ -27,8 +27,8 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
       matchMuted(process, process.muted, candidates, evidence, found);
       continue;
     }
-    const [only] = candidates;
-    const alone = candidates.length === 1 && only !== undefined && processesOf.get(only.key)?.length === 1;
+    const [only, ...more] = candidates.filter(({ isPast }) => !isPast);
+    const alone = more.length === 0 && only !== undefined && processesOf.get(only.key)?.length === 1;
     if (alone && only.fits && !process.rules.announces(process.detail)) {
       const source = `/proc/${process.row.identity.pid}/cwd`;
       addOwner(found, only.key, processOwner(process.row, "cwd", source));
@@ -39,7 +39,8 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
       const why = `process ${pid} of this agent may have it: it lives, and has not said which session it has`;
       add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
     }
-    if (process.detail.ours) found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
+    const maybe = candidates.filter(({ isPast }) => !isPast).map(({ id }) => id);
+    if (process.detail.ours) found.unrecorded.push({ process, maybe });
   }
 }
 
@@ -49,12 +50,12 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
  */
 function matchMuted(
   process: AgentProcess,
-  { store, why, source }: NonNullable<AgentProcess["muted"]>,
+  { store, why, source, rule }: NonNullable<AgentProcess["muted"]>,
   candidates: Candidate[],
   evidence: Evidence,
   found: Matches,
 ): void {
-  const doubt = { why, source, rule: "R2" };
+  const doubt = { why, source, rule };
   const given = givenId(process);
   const key = given === null ? null : sessionKey(store.agent, homeFor(process, given.id, evidence), given.id);
   for (const other of candidates) if (!isDoubted(found, other.key, why)) add(found.doubts, other.key, doubt);
@@ -74,6 +75,8 @@ interface Candidate {
   id: string;
   /** Directory and time are recorded and agree. Otherwise the record merely cannot be ruled out. */
   fits: boolean;
+  /** Its last message is older than the process, which may have been started with it all the same: its arguments are hidden. */
+  isPast: boolean;
 }
 
 /** Directories are moved and removed under their processes, and differ between containers: another path is no proof by itself. */
@@ -98,12 +101,17 @@ function directoryCandidates(process: AgentProcess, evidence: Evidence, found: M
       const key = sessionKey(store.agent, store.home, id);
       if (found.owners.has(key) || (!detail.ours && uid !== detail.uid)) continue;
       const record = reading.ok ? reading.value : null;
+      // Whoever has its session has a subagent, too.
+      if (record?.subagentOf != null) continue;
       const cwd = record?.cwd ?? null;
       if (isElsewhere(process, cwd, evidence)) continue;
       // Without a time inside, the file's own: what was last written before the start is none of this process.
       const told = record?.lastMessageAt ?? record?.createdAt ?? null;
-      const newest = told ?? writtenAt;
-      if (newest !== null && newest < row.startedAt - startSlackMs) continue;
+      // Where its newest lines are broken nobody knows how young they are, other than by the file.
+      const isWhole = record === null || (record.skippedLines === 0 && !record.torn);
+      const newest = told !== null && isWhole ? told : Math.max(told ?? 0, writtenAt ?? Number.POSITIVE_INFINITY);
+      const isPast = newest < row.startedAt - startSlackMs;
+      if (isPast && rules.hidesArguments?.(detail) !== true) continue;
       const isYounger = told !== null && told >= row.startedAt + tickMs && !unreadIds.has(id);
       const fits =
         isYounger &&
@@ -113,7 +121,8 @@ function directoryCandidates(process: AgentProcess, evidence: Evidence, found: M
         cwd !== null &&
         cwd === detail.cwd &&
         store.listing.ok;
-      candidates.set(key, { key, id, fits: fits && (candidates.get(key)?.fits ?? true) });
+      const twin = candidates.get(key);
+      candidates.set(key, { key, id, fits: fits && (twin?.fits ?? true), isPast: isPast && (twin?.isPast ?? true) });
     }
   }
   return [...candidates.values()].sort((a, b) => (a.key < b.key ? -1 : 1));

@@ -46,6 +46,7 @@ function unaskedHosts(evidence: Evidence, processes: AgentProcess[]): HostAnswer
       const message = "a host that could not be asked";
       return {
         agent: rules.agent,
+        // null: nobody knows which; any of this agent's.
         home: home ?? "",
         address,
         process: row.identity,
@@ -58,9 +59,10 @@ function unaskedHosts(evidence: Evidence, processes: AgentProcess[]): HostAnswer
 /** A host that does not answer may have any session that was written since it started, and no other. */
 function doubtWrittenSince(host: HostAnswer, evidence: Evidence, found: Matches): void {
   for (const store of evidence.stores) {
-    if (store.agent !== host.agent || store.home !== host.home) continue;
+    if (store.agent !== host.agent || (host.home !== "" && store.home !== host.home)) continue;
     for (const { id, reading } of store.rows) {
       const writtenAt = reading.ok ? reading.value.writtenAt : null;
+      if (reading.ok && reading.value.isOver === true) continue;
       if (host.startedAt !== null && writtenAt !== null && writtenAt < host.startedAt - clockSlackMs) continue;
       const why = `its host ${host.address} does not answer`;
       add(found.doubts, sessionKey(store.agent, store.home, id), { why, source: host.address, rule: "R1" });

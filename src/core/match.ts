@@ -37,16 +37,39 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
   for (const process of processes) {
     if (process.role === "helper") continue;
     add(found.seen, process.rules.agent, process.row.identity.pid);
-    if (process.detail.ours) matchByOwnName(process, evidence, found, named);
+    if (process.detail.ours) matchByOwnName(process, processes, sure, evidence, found, named);
     else matchForeign(process, evidence, found, named);
   }
   dropWrappers(table, found);
   matchHosts(evidence, table, processes, allRules, found);
-  const unnamed = processes.filter((p) => p.role === "agent" && !named.has(p) && !isViewer(p, processes, evidence));
+  const hosting = new Set([...found.owners.values()].flat().flatMap(({ kind, row }) => (kind === "host" ? [row] : [])));
+  const unnamed = processes.filter(
+    (p) =>
+      p.role === "agent" &&
+      !named.has(p) &&
+      !hosting.has(p.row) &&
+      !isWrapper(p, processes) &&
+      !isViewer(p, processes, evidence),
+  );
   matchByDirectory(unnamed, evidence, found);
   noteUnreadProcesses(processes, table, allRules, sure, found);
   return found;
 }
+
+/** npm's starters of agents that say nothing of themselves: the agent is the process below. Tools run in kernel sessions of their own. */
+const isWrapper = ({ row, rules, detail }: AgentProcess, processes: readonly AgentProcess[]): boolean =>
+  !rules.announces(detail) &&
+  // What hides its arguments may be an agent whose own extension started another one.
+  rules.hidesArguments?.(detail) !== true &&
+  processes.some((other) => isBegunBy({ row, rules }, other));
+
+const isBegunBy = ({ row, rules }: Pick<AgentProcess, "row" | "rules">, other: AgentProcess): boolean =>
+  other.rules === rules &&
+  other.role === "agent" &&
+  other.row.parent === row.identity.pid &&
+  // A reused pid may make two look like each other's parents.
+  row.parent !== other.row.identity.pid &&
+  other.row.session === row.session;
 
 /** Where a host holds the sessions of a home, an interface without one only shows them; unless it shows a dialog of its own. */
 const isViewer = (process: AgentProcess, processes: readonly AgentProcess[], evidence: Evidence): boolean =>
@@ -77,7 +100,16 @@ function matchClaims(
 ): void {
   for (const store of evidence.stores) {
     const own = processes.filter(({ rules }) => rules.agent === store.agent);
-    for (const { pid, reading } of store.claims) {
+    for (const { pid, reading, session } of store.claims) {
+      if (!reading.ok && session !== undefined) {
+        const why = "which process has it cannot be read";
+        add(found.doubts, sessionKey(store.agent, store.home, session), {
+          why,
+          source: reading.problem.source,
+          rule: "R2",
+        });
+        continue;
+      }
       if (!reading.ok) {
         matchUnreadClaim(pid, reading.problem.source, store, own, table, found);
         continue;
@@ -90,6 +122,9 @@ function matchClaims(
       if (verdict.kind === "dead") add(found.deadClaims, key, { claim, why: verdict.why });
       else if (verdict.kind === "cannot-tell")
         add(found.doubts, key, { why: verdict.why, source: claim.source, rule: verdict.rule });
+      else if (claim.isOver === true) continue;
+      else if (process?.role === "host")
+        addOwner(found, key, { kind: "host", host: null, row: verdict.row, address: `process ${pid}`, hosted: null });
       else {
         addOwner(found, key, { kind: "process", row: verdict.row, link: "announced", source: claim.source, claim });
         if (process !== null) named.add(process);
@@ -114,7 +149,7 @@ function matchUnreadClaim(
   const process = own.find((candidate) => candidate.row === row) ?? null;
   if (process?.role === "agent" && process.detail.ours) {
     const why = `live process ${pid} announces a session, but its announcement cannot be read`;
-    process.muted = { store, why, source };
+    process.muted = { store, why, source, rule: "R2" };
     // Also where it is known by another announcement: any session of this store may be meant by this one.
     doubtAllOf(store, found, { why, source, rule: "R2" });
     return;
@@ -150,7 +185,14 @@ function matchForeign(process: AgentProcess, evidence: Evidence, found: Matches,
 }
 
 /** What a process says through the kernel, by our tag, or in its arguments; the strongest wins. */
-function matchByOwnName(process: AgentProcess, evidence: Evidence, found: Matches, named: Set<AgentProcess>): void {
+function matchByOwnName(
+  process: AgentProcess,
+  processes: readonly AgentProcess[],
+  announced: ReadonlySet<AgentProcess>,
+  evidence: Evidence,
+  found: Matches,
+  named: Set<AgentProcess>,
+): void {
   const { row, detail, rules } = process;
   const pid = row.identity.pid;
   for (const id of rules.announcedIds(detail)) {
@@ -162,6 +204,17 @@ function matchByOwnName(process: AgentProcess, evidence: Evidence, found: Matche
   }
   const given = process.role === "host" || process.muted !== null || named.has(process) ? null : givenId(process);
   if (given === null) return;
+  // Its starter has the same arguments, and keeps them when the agent has gone on to another session.
+  if (given.link === "argv" && processes.some((other) => isBegunBy(process, other) && announced.has(other))) {
+    named.add(process);
+    return;
+  }
+  const store = evidence.stores.find(({ agent, home }) => agent === rules.agent && home === process.home);
+  if (given.link === "argv" && store !== undefined && rules.mayMoveOn?.(detail) === true) {
+    const why = `process ${pid} was started with ${given.id}, and may have gone on to another session since`;
+    process.muted = { store, why, source: given.source, rule: "R9" };
+    return;
+  }
   const key = sessionKey(rules.agent, homeFor(process, given.id, evidence), given.id);
   addOwner(found, key, processOwner(row, given.link, given.source));
   named.add(process);

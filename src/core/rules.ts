@@ -21,10 +21,16 @@ export interface AgentRules {
   announces(detail: ProcessDetail): boolean;
   /** Ids that the process announces through the kernel (locked files). */
   announcedIds(detail: ProcessDetail): string[];
+  /** Its arguments are not there to be read (an agent that overwrites them): it may have been started with any session. */
+  hidesArguments?(detail: ProcessDetail): boolean;
+  /** An interface in which a person may go on to another session, without a sign: its arguments tell only where it began. */
+  mayMoveOn?(detail: ProcessDetail): boolean;
   /** The session id in its arguments, parsed by position. */
   argvId(argv: readonly string[]): string | null;
   /** How its hosts name the sessions that they run; null: it has no hosts. "lock": and so does every other process of its. */
   hostsNameBy: "answer" | "lock" | null;
   /** The data folder that a process with this environment uses. */
   home(env: Readonly<Record<string, string>>): string | null;
+  /** The data folder that a process shows to have by what it holds open, whatever its environment says; null: it shows none. */
+  heldHome?(detail: ProcessDetail): string | null;
 }

@@ -1,4 +1,4 @@
-// Lines of a file, oldest or newest first, read in chunks so that a caller who needs three lines reads three lines.
+// Lines of a file or of bytes in memory, oldest or newest first, read in chunks so that a caller who needs three lines reads three lines.
 import { readSync } from "node:fs";
 
 const chunkBytes = 64 * 1024;
@@ -8,12 +8,15 @@ const longestLine = 8 * 1024 * 1024;
 
 const newline = 10;
 
+/** An open file, or its content. */
+export type Bytes = number | Buffer;
+
 /** Complete lines from the start, or from where a line begins; null stands for one that is too long. What follows the last newline is not a line yet. */
-export function* linesForward(fd: number, size: number, from = 0): Generator<Buffer | null> {
+export function* linesForward(bytes: Bytes, size: number, from = 0): Generator<Buffer | null> {
   let carried: Buffer[] = [];
   let carriedBytes = 0;
   for (let position = from; position < size; ) {
-    const chunk = readChunk(fd, position, Math.min(chunkBytes, size - position));
+    const chunk = readChunk(bytes, position, Math.min(chunkBytes, size - position));
     if (chunk.length === 0) return;
     position += chunk.length;
     let start = 0;
@@ -32,7 +35,7 @@ export function* linesForward(fd: number, size: number, from = 0): Generator<Buf
 }
 
 /** Complete lines from the end, up to `most` bytes back; null stands for one that is too long. */
-export function* linesBackward(fd: number, size: number, most: number): Generator<Buffer | null> {
+export function* linesBackward(bytes: Bytes, size: number, most: number): Generator<Buffer | null> {
   let later: Buffer[] = [];
   let laterBytes = 0;
   // Before the first newline from the end stands a line that is still being written: not a line.
@@ -40,7 +43,7 @@ export function* linesBackward(fd: number, size: number, most: number): Generato
   const stop = Math.max(0, size - most);
   for (let position = size; position > stop; ) {
     const from = Math.max(stop, position - chunkBytes);
-    const chunk = readChunk(fd, from, position - from);
+    const chunk = readChunk(bytes, from, position - from);
     if (chunk.length < position - from) return;
     position = from;
     let end = chunk.length;
@@ -59,10 +62,10 @@ export function* linesBackward(fd: number, size: number, most: number): Generato
 }
 
 /** Where the last complete line between two positions ends; `from` if there is none. */
-export function endOfLines(fd: number, from: number, size: number): number {
+export function endOfLines(bytes: Bytes, from: number, size: number): number {
   for (let position = size; position > from; ) {
     const start = Math.max(from, position - chunkBytes);
-    const at = readChunk(fd, start, position - start).lastIndexOf(newline);
+    const at = readChunk(bytes, start, position - start).lastIndexOf(newline);
     if (at !== -1) return start + at + 1;
     position = start;
   }
@@ -74,11 +77,12 @@ function lineOf(head: Buffer, later: Buffer[], laterBytes: number): Buffer | nul
   return later.length === 0 ? head : Buffer.concat([head, ...later]);
 }
 
-export function readChunk(fd: number, position: number, length: number): Buffer {
+export function readChunk(bytes: Bytes, position: number, length: number): Buffer {
+  if (typeof bytes !== "number") return bytes.subarray(position, position + length);
   const chunk = Buffer.allocUnsafe(length);
   let filled = 0;
   while (filled < length) {
-    const got = readSync(fd, chunk, filled, length - filled, position + filled);
+    const got = readSync(bytes, chunk, filled, length - filled, position + filled);
     if (got === 0) break;
     filled += got;
   }

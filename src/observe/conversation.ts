@@ -1,16 +1,15 @@
 // A session's record as a conversation: from the end as far back as someone wants to read, or whole from its start. A fork
 // that has no copy of its history continues in the record it came from.
-import { closeSync } from "node:fs";
 import type { Adapter, LineFacts } from "../adapters/adapter.ts";
-import { endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
-import { type FoundFile, findFiles, type OpenFile, openFile, withFile } from "./files.ts";
-import { parseJson, recordFile, tailLimit } from "./stores.ts";
+import { type Bytes, endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
+import { closeFile, type OpenFile } from "./files.ts";
+import { type FoundRecord, findRecords, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
 
 /** Where a conversation is written. `file.subject` is the session's id. */
 export interface RecordPlace {
   adapter: Adapter;
   home: string;
-  file: FoundFile;
+  file: FoundRecord;
 }
 
 /** One line of a record. Broken: no JSON, or (raw null) too long to be read. Unknown: of a kind that the adapter does not know. */
@@ -27,7 +26,7 @@ export interface Mark {
 
 /** One of the records of a conversation. */
 export interface Chapter {
-  file: FoundFile;
+  file: FoundRecord;
   /** How far it was written when we looked. */
   mark: Mark;
   /** What it says later belongs to itself alone, not to its fork. */
@@ -43,13 +42,13 @@ export interface History {
 }
 
 /** null: nobody has written a record of this session. Throws where a folder could not be listed: then nobody knows. */
-export function findRecord(adapter: Adapter, home: string, id: string): FoundFile | null {
-  const found = adapter.records.map((set) => findFiles(home, set));
-  const file = found.flatMap(({ files }) => files).find(({ subject }) => subject === id);
-  const [failure] = found.flatMap(({ failures }) => failures);
-  if (file === undefined && failure !== undefined)
+export function findRecord(adapter: Adapter, home: string, id: string): FoundRecord | null {
+  const { visited, failures } = findRecords(adapter, home);
+  const record = visited.find(({ subject }) => subject === id);
+  const [failure] = failures;
+  if (record === undefined && failure !== undefined)
     throw Object.assign(new Error(`${failure.path}: ${failure.message}`), { code: "EIO" });
-  return file ?? null;
+  return record ?? null;
 }
 
 export function readHistory({ adapter, home, file }: RecordPlace): History {
@@ -70,22 +69,25 @@ export function readHistory({ adapter, home, file }: RecordPlace): History {
 }
 
 /** The record that this one continues, and when it left it. */
-function readOrigin(adapter: Adapter, file: FoundFile): { mark: Mark; origin: { id: string; at: number } | null } {
-  return withFile(file.path, (open) => {
+function readOrigin(adapter: Adapter, file: FoundRecord): { mark: Mark; origin: { id: string; at: number } | null } {
+  const open = openRecord(file);
+  try {
     const mark = markIn(open, 0);
     const id = adapter.historyOf(recordFile(file, open));
     if (id === null) return { mark, origin: null };
     const record = adapter.parseRecord(recordFile(file, open));
     const at = record.ok ? record.value.createdAt : null;
     return { mark, origin: { id, at: at ?? Number.POSITIVE_INFINITY } };
-  });
+  } finally {
+    closeFile(open);
+  }
 }
 
 /** Newest first, chapter after chapter; reads no further than it is asked. */
 export function* entriesBackward(adapter: Adapter, chapters: readonly Chapter[]): Generator<Entry> {
   for (const chapter of chapters) {
     let after = Number.isFinite(chapter.until);
-    for (const entry of linesOf(chapter, (fd, end) => linesBackward(fd, end, tailLimit), adapter)) {
+    for (const entry of linesOf(chapter, (bytes, end) => linesBackward(bytes, end, tailLimit), adapter)) {
       after &&= !(timeOf(entry) <= chapter.until);
       if (!after) yield entry;
     }
@@ -107,14 +109,14 @@ const timeOf = (entry: Entry): number =>
 
 function* linesOf(
   { file, mark }: Chapter,
-  lines: (fd: number, end: number) => Iterable<Buffer | null>,
+  lines: (bytes: Bytes, end: number) => Iterable<Buffer | null>,
   adapter: Adapter,
 ): Generator<Entry> {
-  const { fd } = openFile(file.path);
+  const open = openRecord(file);
   try {
-    for (const line of lines(fd, mark.offset)) if (line?.length !== 0) yield entryOf(adapter, line);
+    for (const line of lines(open.bytes, mark.offset)) if (line?.length !== 0) yield entryOf(adapter, line);
   } finally {
-    closeSync(fd);
+    closeFile(open);
   }
 }
 
@@ -130,12 +132,12 @@ const markBytes = 1024;
 export const startMark: Mark = { offset: 0, before: Buffer.alloc(0) };
 
 /** The end of the last complete line from `from` on. */
-export function markIn({ fd, size }: OpenFile, from: number): Mark {
-  const offset = endOfLines(fd, from, size);
+export function markIn({ bytes, size }: OpenFile, from: number): Mark {
+  const offset = endOfLines(bytes, from, size);
   const length = Math.min(offset, markBytes);
-  return { offset, before: readChunk(fd, offset - length, length) };
+  return { offset, before: readChunk(bytes, offset - length, length) };
 }
 
 /** Does the file still say what it said where we stopped? Not after it was cut or written anew. */
-export const isSameFile = ({ fd, size }: OpenFile, { offset, before }: Mark): boolean =>
-  size >= offset && readChunk(fd, offset - before.length, before.length).equals(before);
+export const isSameFile = ({ bytes, size }: OpenFile, { offset, before }: Mark): boolean =>
+  size >= offset && readChunk(bytes, offset - before.length, before.length).equals(before);

@@ -32,7 +32,7 @@ function readFirst(paths: readonly string[]): { path: string; text: string } | n
 }
 
 /** null: a directory that is in none. */
-function repositoryOf(directory: string): Repository | null {
+export function repositoryOf(directory: string): Repository | null {
   for (let root = directory; ; root = dirname(root)) {
     const mark = join(root, ".git");
     if (existsSync(mark)) {

@@ -1,7 +1,8 @@
 // Finds and opens the files of a store. Never follows a pipe into a hang, never opens a device, never writes.
-import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import type { FileSet } from "../adapters/adapter.ts";
+import { type Bytes, readChunk } from "../lib/jsonl.ts";
 import { failureText, isGone } from "./failure.ts";
 
 export interface FoundFile {
@@ -27,11 +28,19 @@ export function findFiles(home: string, set: FileSet): Found {
         : folders.map((folder) => join(folder, part));
   for (const folder of folders)
     for (const { name } of entriesOf(folder, found)) {
-      const groups = set.name.exec(name)?.groups;
-      const subject = groups?.["id"] ?? groups?.["pid"];
+      const subject = subjectOf(set, folder, name);
       if (subject !== undefined) found.files.push({ path: join(folder, name), subject });
     }
   return found;
+}
+
+/** What a file's name identifies, or its folder's; undefined: the file is not meant. */
+function subjectOf(set: FileSet, folder: string, name: string): string | undefined {
+  const groups = set.name.exec(name)?.groups;
+  const around = set.inside?.exec(basename(folder))?.groups;
+  if (groups === undefined && !(set.inside !== undefined && set.name.test(name))) return undefined;
+  if (set.inside !== undefined && around === undefined) return undefined;
+  return groups?.["pid"] ?? groups?.["id"] ?? around?.["id"];
 }
 
 function entriesOf(folder: string, found: Found): Dirent[] {
@@ -61,7 +70,8 @@ function leadsToFolder(path: string, found: Found): boolean {
 }
 
 export interface OpenFile {
-  fd: number;
+  /** The open file, or what was assembled in its place. */
+  bytes: Bytes;
   size: number;
   writtenAt: number;
   uid: number;
@@ -73,8 +83,12 @@ export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
   try {
     return use(file);
   } finally {
-    closeSync(file.fd);
+    closeFile(file);
   }
+}
+
+export function closeFile({ bytes }: OpenFile): void {
+  if (typeof bytes === "number") closeSync(bytes);
 }
 
 /** For readers that take their time; who opens it closes it. O_NONBLOCK: opening a pipe must not wait for its writer. */
@@ -84,7 +98,7 @@ export function openFile(path: string): OpenFile {
     const stat = fstatSync(fd);
     if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
     if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
-    return { fd, size: stat.size, writtenAt: stat.mtimeMs, uid: stat.uid };
+    return { bytes: fd, size: stat.size, writtenAt: stat.mtimeMs, uid: stat.uid };
   } catch (error) {
     closeSync(fd);
     throw error;
@@ -93,12 +107,5 @@ export function openFile(path: string): OpenFile {
 
 export function readWhole(file: OpenFile, most: number): Buffer {
   if (file.size > most) throw new Error(`larger than ${most} bytes`);
-  const bytes = Buffer.allocUnsafe(file.size);
-  let filled = 0;
-  while (filled < bytes.length) {
-    const got = readSync(file.fd, bytes, filled, bytes.length - filled, filled);
-    if (got === 0) break;
-    filled += got;
-  }
-  return bytes.subarray(0, filled);
+  return readChunk(file.bytes, 0, file.size);
 }

@@ -1,12 +1,13 @@
 // A record as it grows: each complete line soon after it was written. The kernel says when to look; a slow sweep looks
 // anyway, for file systems whose changes nobody announces.
-import { closeSync, type FSWatcher, statSync, watch } from "node:fs";
+import { type FSWatcher, statSync, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { linesForward } from "../lib/jsonl.ts";
 import { type Entry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
 import { errorCode, isGone } from "./failure.ts";
-import { type OpenFile, openFile } from "./files.ts";
+import { closeFile, type OpenFile } from "./files.ts";
+import { type FoundRecord, openRecord } from "./records.ts";
 
 /** Rewritten: the record was cut or replaced, its lines come again from the start. Gone: it may come back. */
 export type Followed = Entry | { kind: "rewritten" } | { kind: "gone" };
@@ -17,28 +18,30 @@ const sweepMs = 1_000;
 const settleMs = 20;
 
 /** Never ends by itself; whoever has seen enough returns it. */
-export async function* follow(adapter: Adapter, path: string, from: Mark): AsyncGenerator<Followed> {
-  const bell = new Bell(path);
+export async function* follow(adapter: Adapter, record: FoundRecord, from: Mark): AsyncGenerator<Followed> {
+  const bell = new Bell(record.path);
+  const isAssembled = record.set.assembled !== undefined;
+  const shown = isAssembled ? linesUntil(record, from) : null;
   let mark = from;
   let there = true;
   let rang = false;
   try {
     for (;;) {
-      const open = openIfThere(path);
+      const open = openIfThere(record);
       if (open === null && there) yield { kind: "gone" };
       there = open !== null;
       if (open !== null) {
         try {
           if (!isSameFile(open, mark)) {
             mark = startMark;
-            yield { kind: "rewritten" };
+            if (!isAssembled) yield { kind: "rewritten" };
           }
           const next = markIn(open, mark.offset);
-          for (const line of linesForward(open.fd, next.offset, mark.offset))
-            if (line?.length !== 0) yield entryOf(adapter, line);
+          for (const line of linesForward(open.bytes, next.offset, mark.offset))
+            if (line?.length !== 0 && isNew(line, shown)) yield entryOf(adapter, line);
           mark = next;
         } finally {
-          closeSync(open.fd);
+          closeFile(open);
         }
       }
       rang = await bell.rung(rang ? settleMs : sweepMs);
@@ -48,23 +51,39 @@ export async function* follow(adapter: Adapter, path: string, from: Mark): Async
   }
 }
 
+/** What is assembled may get a line between two others: each is told once. null: lines only ever come at the end. */
+function isNew(line: Buffer | null, shown: Set<string> | null): boolean {
+  if (shown === null || line === null) return true;
+  const text = line.toString("utf8");
+  if (shown.has(text)) return false;
+  shown.add(text);
+  return true;
+}
+
+function linesUntil(record: FoundRecord, { offset }: Mark): Set<string> {
+  const open = openIfThere(record);
+  if (open === null) return new Set();
+  const lines = [...linesForward(open.bytes, Math.min(offset, open.size))];
+  return new Set(lines.map((line) => line?.toString("utf8") ?? ""));
+}
+
 /** The complete lines that came after the mark, and how far that is now. A record that was replaced is read from its start. */
-export function readMore(adapter: Adapter, path: string, from: Mark): { entries: Entry[]; mark: Mark } {
-  const open = openIfThere(path);
+export function readMore(adapter: Adapter, record: FoundRecord, from: Mark): { entries: Entry[]; mark: Mark } {
+  const open = openIfThere(record);
   if (open === null) return { entries: [], mark: from };
   try {
     const mark = isSameFile(open, from) ? from : startMark;
     const next = markIn(open, mark.offset);
-    const lines = [...linesForward(open.fd, next.offset, mark.offset)];
+    const lines = [...linesForward(open.bytes, next.offset, mark.offset)];
     return { entries: lines.filter((line) => line?.length !== 0).map((line) => entryOf(adapter, line)), mark: next };
   } finally {
-    closeSync(open.fd);
+    closeFile(open);
   }
 }
 
-function openIfThere(path: string): OpenFile | null {
+function openIfThere(record: FoundRecord): OpenFile | null {
   try {
-    return openFile(path);
+    return openRecord(record);
   } catch (error) {
     if (isGone(error)) return null;
     throw error;
@@ -114,7 +133,8 @@ class Bell {
     if (folder === "") return;
     try {
       this.watcher = watch(dirname(this.path), (_event, name) => {
-        if (name === null || name === basename(this.path)) this.ring();
+        // A database is written through files that are named like it.
+        if (name?.startsWith(basename(this.path)) !== false) this.ring();
       });
       this.watcher.on("error", () => this.close());
     } catch (error) {

@@ -2,7 +2,7 @@
 import { readlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
-import { fieldsOf } from "../adapters/fields.ts";
+import { fieldsOf, textIn } from "../adapters/fields.ts";
 import type { Problem } from "../core/problem.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { readWhole, withFile } from "./files.ts";
@@ -14,6 +14,8 @@ export interface Settings {
   homes: Readonly<Record<string, readonly string[]>>;
   /** "free": an agent that calls agentctl may do what a person may. */
   insideAgents: "guarded" | "free";
+  /** Where worktrees are made, a folder per repository; null: beside the repository. */
+  worktrees: string | null;
 }
 
 const settingsLimit = 1024 * 1024;
@@ -21,9 +23,13 @@ const settingsLimit = 1024 * 1024;
 const settingsPath = (env: Environment): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] ?? "/", ".config"), "agentctl", "config.json");
 
+/** Deleting it changes no answer. */
+export const cacheFolder = (env: Environment): string =>
+  join(env["XDG_CACHE_HOME"] || join(env["HOME"] ?? "/", ".cache"), "agentctl");
+
 export function readSettings(env: Environment): { settings: Settings; problems: Problem[] } {
   const path = settingsPath(env);
-  const none: Settings = { homes: {}, insideAgents: "guarded" };
+  const none: Settings = { homes: {}, insideAgents: "guarded", worktrees: null };
   const problemOf = (message: string): Problem => ({ code: "config-unreadable", agent: null, source: path, message });
   const broken = (message: string) => ({ settings: none, problems: [problemOf(message)] });
   try {
@@ -34,11 +40,24 @@ export function readSettings(env: Environment): { settings: Settings; problems: 
     const inside = fields["insideAgents"] ?? "guarded";
     if (inside !== "guarded" && inside !== "free")
       problems.push(problemOf('"insideAgents" must be "guarded" or "free"'));
-    return { settings: { homes, insideAgents: inside === "free" ? "free" : "guarded" }, problems };
+    const worktrees = expanded(textIn(fields, "worktrees"), env);
+    if (fields["worktrees"] !== undefined && worktrees?.startsWith("/") !== true)
+      problems.push(problemOf('"worktrees" must be the absolute path of a folder'));
+    return {
+      settings: {
+        homes,
+        insideAgents: inside === "free" ? "free" : "guarded",
+        worktrees: worktrees?.startsWith("/") === true ? worktrees : null,
+      },
+      problems,
+    };
   } catch (error) {
     return isGone(error) ? { settings: none, problems: [] } : broken(failureText(error));
   }
 }
+
+const expanded = (folder: string | null, env: Environment): string | null =>
+  folder?.replace(/^~(?=\/|$)/, env["HOME"] ?? "~") ?? null;
 
 /** Wrong types are said, not passed over: a home that is silently not looked into makes its sessions invisible. */
 function checkedHomes(
@@ -56,10 +75,10 @@ function checkedHomes(
       wrong(`"homes"."${agent}" must be a list of folders`);
       continue;
     }
-    const expanded = folders.map((folder) => String(folder).replace(/^~(?=\/|$)/, env["HOME"] ?? "~"));
-    for (const folder of expanded)
+    const named = folders.map((folder) => expanded(String(folder), env) ?? "");
+    for (const folder of named)
       if (!folder.startsWith("/")) wrong(`"homes"."${agent}": not an absolute path: "${folder}"`);
-    homes[agent] = expanded.filter((folder) => folder.startsWith("/"));
+    homes[agent] = named.filter((folder) => folder.startsWith("/"));
   }
   return { homes, problems };
 }

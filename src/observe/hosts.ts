@@ -1,27 +1,52 @@
 // Asks the processes that serve many sessions which ones they are running. A silent host is an answer too: "unread".
-import type { Adapter, HostProtocol, Talk } from "../adapters/adapter.ts";
-import type { HostAnswer } from "../core/evidence.ts";
+import { join } from "node:path";
+import type { Adapter, Asked, HostProtocol, Talk } from "../adapters/adapter.ts";
+import { clockSlackMs } from "../core/claims.ts";
+import type { HostAnswer, Store } from "../core/evidence.ts";
+import { namedHome } from "../core/found.ts";
 import { type Problem, type Reading, unread } from "../core/problem.ts";
-import type { ProcessIdentity } from "../core/process.ts";
+import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, type ProcessTable } from "../core/process.ts";
 import { type Deadline, within } from "../lib/deadline.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type FoundFile, findFiles } from "./files.ts";
+import { findFiles, readWhole, withFile } from "./files.ts";
+import { realHome } from "./homes.ts";
+import { mountTable } from "./mounts.ts";
+import { portsOf } from "./ports.ts";
+import type { ProcessWish } from "./process-wish.ts";
 
-/** The identity of a live process, read before it is asked; null: gone. */
-export type Identify = (pid: number) => { identity: ProcessIdentity; startedAt: number } | null;
+/** Looks up processes before they are asked. */
+export type ReadTable = (wish: ProcessWish) => Reading<ProcessTable>;
+
+interface Host {
+  address: string;
+  process: ProcessIdentity | null;
+  startedAt: number | null;
+  secret: string | null;
+  /** It cannot answer, so it is not waited for. */
+  suspended: boolean;
+}
 
 export function readHosts(
   adapter: Adapter,
   home: string,
-  identify: Identify,
+  store: Store | null,
+  readTable: ReadTable,
   deadline: Deadline,
 ): Promise<HostAnswer | null>[] {
   const protocol = adapter.host;
   if (protocol === null) return [];
-  const { files, failures } = findFiles(home, protocol.sockets);
-  const asked = files.map((socket) => ask(adapter, protocol, home, socket, identify, deadline));
+  const { hosts, failures } = findHosts(adapter, protocol, home, readTable);
+  const asked = Object.values(Object.groupBy(hosts, ({ process, address }) => process?.pid ?? address)).map((same) =>
+    firstAnswer((same ?? []).map((host) => ask(adapter, protocol, home, host, store, deadline))),
+  );
   return [...asked, ...failures.map(async ({ path, message }) => unlistedHosts(adapter, home, path, message))];
+}
+
+/** A process may listen on several ports; on which of them it answers as a host shows when it does. */
+async function firstAnswer(asked: Promise<HostAnswer | null>[]): Promise<HostAnswer | null> {
+  const heard = await Promise.all(asked);
+  return heard.find((host) => host?.answer.ok === true) ?? heard.find((host) => host !== null) ?? null;
 }
 
 /** Whoever hosts behind a folder that cannot be listed may have any session of this home. */
@@ -30,31 +55,83 @@ function unlistedHosts(adapter: Adapter, home: string, address: string, message:
   return { agent: adapter.agent, home, address, process: null, startedAt: null, answer: unread(problem) };
 }
 
+function findHosts(adapter: Adapter, protocol: HostProtocol, home: string, readTable: ReadTable) {
+  const { at } = protocol;
+  if ("listens" in at) return { hosts: listeners(adapter, protocol, at.listens, home, readTable), failures: [] };
+  const { files, failures } = findFiles(home, at);
+  let table: Reading<ProcessTable> | null = null;
+  const hosts = files.flatMap(({ path, subject }): Host[] => {
+    const pid = Number(subject);
+    if (Number.isNaN(pid)) return [{ address: path, process: null, startedAt: null, secret: null, suspended: false }];
+    table ??= readTable({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+    const row = table.ok ? table.value.rows.find(({ identity }) => identity.pid === pid) : undefined;
+    if (row === undefined || !isLive(row)) return [];
+    const { identity, startedAt } = row;
+    return [{ address: path, process: identity, startedAt, secret: null, suspended: isSuspended(row) }];
+  });
+  return { hosts, failures };
+}
+
+/** Processes of ours that keep this home and listen. What they listen on is theirs alone to say. */
+function listeners(
+  adapter: Adapter,
+  protocol: HostProtocol,
+  listens: (detail: NonNullable<ProcessRow["detail"]>) => boolean,
+  home: string,
+  readTable: ReadTable,
+): Host[] {
+  const secretKey = protocol.secret?.environment;
+  const environment = new Set([...adapter.environment, ...(secretKey === undefined ? [] : [secretKey])]);
+  const lockedFiles = adapter.lockedFiles === null ? [] : [adapter.lockedFiles];
+  const table = readTable({ names: new Set(adapter.processNames), pids: new Set(), environment, lockedFiles });
+  const mounts = mountTable();
+  return (table.ok ? table.value.rows : []).flatMap((row): Host[] => {
+    const { detail } = row;
+    if (detail === null || !isLive(row) || !detail.ours || adapter.role(row.name, detail) === null) return [];
+    const named = namedHome(adapter, detail);
+    if (named === null || realHome(named, mounts) !== home || !listens(detail)) return [];
+    const secret = (secretKey === undefined ? null : detail.env?.[secretKey]) || secretFile(protocol, home);
+    const scheme = protocol.transport === "websocket" ? "ws" : "http";
+    return portsOf(row.identity.pid).map((port) => ({
+      address: `${scheme}://127.0.0.1:${port}`,
+      process: row.identity,
+      startedAt: row.startedAt,
+      secret,
+      suspended: isSuspended(row),
+    }));
+  });
+}
+
+const secretBytes = 1024 * 1024;
+
+function secretFile({ secret }: HostProtocol, home: string): string | null {
+  if (secret === undefined) return null;
+  try {
+    return secret.find(withFile(join(home, secret.file), (open) => readWhole(open, secretBytes)).toString("utf8"));
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
+  }
+}
+
 async function ask(
   adapter: Adapter,
   protocol: HostProtocol,
   home: string,
-  socket: FoundFile,
-  identify: Identify,
+  { address, process, startedAt, secret, suspended }: Host,
+  store: Store | null,
   deadline: Deadline,
 ): Promise<HostAnswer | null> {
-  const pid = Number(socket.subject);
-  const known = Number.isNaN(pid) ? null : identify(pid);
-  if (known === null && !Number.isNaN(pid)) return null;
-  const host = {
-    agent: adapter.agent,
-    home,
-    address: socket.path,
-    process: known?.identity ?? null,
-    startedAt: known?.startedAt ?? null,
-  };
+  const host = { agent: adapter.agent, home, address, process, startedAt };
   const silent = (message: string): HostAnswer => {
-    const problem: Problem = { code: "host-silent", agent: adapter.agent, source: socket.path, message };
+    const problem: Problem = { code: "host-silent", agent: adapter.agent, source: address, message };
     return { ...host, answer: unread(problem) };
   };
-  const { answer, hangUp } = converse(socket.path, protocol.transport, protocol.sessions);
+  if (suspended) return silent("the host is suspended");
+  const about: Asked = { secret, directories: directoriesSince(startedAt, store) };
+  const line = converse(address, protocol, protocol.sessions(about), about);
   try {
-    const parsed = await within(deadline, answer);
+    const parsed = await within(deadline, line.answer);
     if (parsed === null) return silent("the host does not answer in time");
     return parsed.ok ? { ...host, answer: parsed } : silent(parsed.problem.message);
   } catch (error) {
@@ -62,18 +139,46 @@ async function ask(
     if (errorCode(error) === "ECONNREFUSED" || isGone(error)) return null;
     return silent(failureText(error));
   } finally {
-    hangUp();
+    line.hangUp();
   }
+}
+
+/** Where sessions are recorded that a host may be working on: what was last written before it began is none of its. */
+function directoriesSince(startedAt: number | null, store: Store | null): string[] {
+  const found = (store?.rows ?? []).flatMap(({ reading, writtenAt }) => {
+    const isOlder = startedAt !== null && writtenAt !== null && writtenAt < startedAt - clockSlackMs;
+    return reading.ok && !isOlder && reading.value.turn.state !== "closed" ? (reading.value.cwd ?? []) : [];
+  });
+  return [...new Set(found)].sort();
+}
+
+/** The secret of the host behind an address, for those who want to tell it something; null: it has none, or is gone. */
+export function secretOf(adapter: Adapter, home: string, address: string, readTable: ReadTable): string | null {
+  if (adapter.host === null) return null;
+  const { hosts } = findHosts(adapter, adapter.host, home, readTable);
+  return hosts.find((host) => host.address === address)?.secret ?? null;
 }
 
 /** Talks with whoever listens there until it has its answer. */
 export function converse<T>(
-  path: string,
-  transport: HostProtocol["transport"],
+  address: string,
+  { transport }: HostProtocol,
   talk: Talk<T>,
+  { secret }: Asked,
 ): { answer: Promise<Reading<T>>; hangUp(): void } {
-  const line = transport === "websocket" ? openWebSocket(path) : openPlainSocket(path);
+  let hungUp = false;
+  let close = (): void => {
+    hungUp = true;
+  };
   const speak = async (): Promise<Reading<T>> => {
+    const line =
+      transport === "http"
+        ? (await import("../sys/http.ts")).openHttp(address, secret)
+        : transport === "websocket"
+          ? openWebSocket(address)
+          : openPlainSocket(address);
+    close = line.close;
+    if (hungUp) line.close();
     const heard: string[] = [];
     for (const text of talk.opening) await line.send(text);
     for (;;) {
@@ -84,5 +189,5 @@ export function converse<T>(
       for (const more of step.send) await line.send(more);
     }
   };
-  return { answer: speak(), hangUp: () => line.close() };
+  return { answer: speak(), hangUp: () => close() };
 }

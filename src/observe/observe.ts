@@ -11,12 +11,12 @@ import { type Deadline, deadlineIn } from "../lib/deadline.ts";
 import { readDialog } from "./dialogs.ts";
 import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
-import { findFiles } from "./files.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
-import { type Identify, readHosts } from "./hosts.ts";
+import { type ReadTable, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcesses } from "./processes.ts";
+import { recordAt, visitRecords } from "./records.ts";
 import { readClaims, readRow, readStore } from "./stores.ts";
 
 export interface Look {
@@ -50,14 +50,14 @@ export async function observe(look: Look): Promise<Evidence> {
   let processes: Reading<ProcessTable>;
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
-    await readHomes(homes.takeUnread(), stores, hosts, identifyWith(readTable), deadline);
+    await readHomes(homes.takeUnread(), stores, hosts, readTable, deadline);
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
   } while (homes.hasUnread());
   for (const store of stores) store.names = homes.namesOf(store);
 
   const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
-  await lookAgain(evidence, look.adapters, identifyWith(readTable), deadline);
+  await lookAgain(evidence, look.adapters, readTable, deadline);
   return evidence;
 }
 
@@ -92,20 +92,18 @@ async function readHomes(
   homes: { adapter: Adapter; home: string }[],
   stores: Store[],
   hosts: HostAnswer[],
-  identify: Identify,
+  readTable: ReadTable,
   deadline: Deadline,
 ): Promise<void> {
   const mounts = mountTable();
   const distant = homes.filter(({ home }) => mayHang(home, mounts));
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
-  const asked = homes.flatMap(({ adapter, home }) =>
-    mayHang(home, mounts) ? [] : readHosts(adapter, home, identify, deadline),
-  );
-  for (const { adapter, home } of homes) {
-    if (mayHang(home, mounts)) continue;
+  const asked = homes.flatMap(({ adapter, home }) => {
+    if (mayHang(home, mounts)) return [];
     const store = readStore(adapter, home, deadline);
     if (store !== null) stores.push(store);
-  }
+    return readHosts(adapter, home, store, readTable, deadline);
+  });
   stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
   hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
 }
@@ -132,26 +130,16 @@ function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes:
   }
 }
 
-/** The process behind a host's socket, looked up when it is about to be asked. */
-function identifyWith(readTable: (wish: ProcessWish) => Reading<ProcessTable>): Identify {
-  let table: Reading<ProcessTable> | null = null;
-  return (pid) => {
-    table ??= readTable({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
-    const row = table.ok ? table.value.rows.find((candidate) => candidate.identity.pid === pid) : undefined;
-    return row !== undefined && isLive(row) ? { identity: row.identity, startedAt: row.startedAt } : null;
-  };
-}
-
 /** What was written while we looked: without an owner the record is final now, so reading it again settles it. */
 async function lookAgain(
   evidence: Evidence,
   adapters: readonly Adapter[],
-  identify: Identify,
+  readTable: ReadTable,
   deadline: Deadline,
 ): Promise<void> {
   const { sessions } = deriveSessions(evidence, adapters);
   const mounts = mountTable();
-  await askHostsAgain(evidence, sessions, adapters, identify, deadline);
+  await askHostsAgain(evidence, sessions, adapters, readTable, deadline);
   evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters, mounts));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
@@ -174,7 +162,7 @@ async function askHostsAgain(
   evidence: Evidence,
   sessions: readonly Session[],
   adapters: readonly Adapter[],
-  identify: Identify,
+  readTable: ReadTable,
   deadline: Deadline,
 ): Promise<void> {
   const isUntold = (host: HostAnswer): boolean => {
@@ -186,7 +174,8 @@ async function askHostsAgain(
   for (const host of untold) {
     const adapter = adapters.find(({ agent }) => agent === host.agent);
     if (adapter === undefined) continue;
-    const answers = await Promise.all(readHosts(adapter, host.home, identify, deadline));
+    const store = evidence.stores.find(({ agent, home }) => agent === host.agent && home === host.home) ?? null;
+    const answers = await Promise.all(readHosts(adapter, host.home, store, readTable, deadline));
     const again = answers.find((answer) => answer?.address === host.address && answer.answer.ok);
     if (again != null) evidence.hosts[evidence.hosts.indexOf(host)] = again;
   }
@@ -237,11 +226,10 @@ function readClaimsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<numbe
   const claimed = spoken.flatMap(({ reading }) => (reading.ok ? [reading.value.session] : []));
   const fresh = new Set(claimed.filter((id) => !before.has(id)));
   if (fresh.size === 0) return;
-  for (const set of adapter.records)
-    for (const file of findFiles(store.home, set).files) {
-      const row = fresh.has(file.subject) ? readRow(adapter, file) : null;
-      if (row !== null) store.rows.push(row);
-    }
+  const { visited } = visitRecords(adapter, store.home, (record, read) =>
+    fresh.has(record.subject) ? readRow(adapter, record, read) : null,
+  );
+  store.rows.push(...visited);
 }
 
 async function readDistantRecordsAgain(
@@ -260,6 +248,6 @@ function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<strin
   for (const row of store.rows) {
     if (!ids.has(row.id) || !row.reading.ok) continue;
     // Vanished in between: what we read of it stands, it was there when we looked.
-    row.reading = readRow(adapter, { path: row.reading.value.source, subject: row.id })?.reading ?? row.reading;
+    row.reading = readRow(adapter, recordAt(adapter, row.reading.value.source, row.id))?.reading ?? row.reading;
   }
 }

@@ -1,16 +1,15 @@
 // Reads an agent's own records in one home. One bad file costs one row; a slow store costs its own rows.
-import { readSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter, Line, RecordFile } from "../adapters/adapter.ts";
+import type { Adapter } from "../adapters/adapter.ts";
 import { anyPid, type PidClaim, type Store } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
-import { linesBackward, linesForward } from "../lib/jsonl.ts";
+import { linesBackward } from "../lib/jsonl.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type FoundFile, findFiles, type OpenFile, readWhole, withFile } from "./files.ts";
+import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
 
-/** How far back from a record's end the state of its last turn is looked for. */
-export const tailLimit = 64 * 1024 * 1024;
 const claimLimit = 1024 * 1024;
 
 /** null: there is no such store, which is no problem. */
@@ -27,16 +26,13 @@ export function readStore(adapter: Adapter, home: string, deadline: Deadline): S
     claims: readClaims(adapter, home),
     successions: readSuccessions(adapter, home),
   };
-  const found = adapter.records.map((set) => findFiles(home, set));
-  const files = found.flatMap(({ files }) => files);
-  const [failure] = found.flatMap(({ failures }) => failures);
+  const { visited, failures } = visitRecords(adapter, home, (record, read) =>
+    deadline.isOver() ? unreadRow(record, tooSlow(adapter, record.path)) : readRow(adapter, record, read),
+  );
+  store.rows = visited;
+  const [failure] = failures;
   store.listing =
-    failure === undefined ? read(files.length) : unread(storeProblem(adapter, failure.path, failure.message));
-  for (const file of files) {
-    if (!adapter.isId(file.subject)) continue;
-    const row = deadline.isOver() ? unreadRow(file, tooSlow(adapter, file.path)) : readRow(adapter, file);
-    if (row !== null) store.rows.push(row);
-  }
+    failure === undefined ? read(visited.length) : unread(storeProblem(adapter, failure.path, failure.message));
   return store;
 }
 
@@ -64,16 +60,21 @@ const tooSlow = (adapter: Adapter, source: string): Problem => ({
 });
 
 /** null: the file vanished between listing and reading, so there is no such record. */
-export function readRow(adapter: Adapter, file: FoundFile): Store["rows"][number] | null {
+export function readRow(
+  adapter: Adapter,
+  record: FoundRecord,
+  read: ReadRecord = (use) => readRecord(record, use),
+): Store["rows"][number] | null {
   try {
-    return withFile(file.path, (open) => {
-      const reading = adapter.parseRecord(recordFile(file, open));
-      return { id: file.subject, reading, writtenAt: open.writtenAt, uid: open.uid };
+    return read((file, open) => {
+      const reading = adapter.parseRecord(file);
+      const writtenAt = reading.ok ? reading.value.writtenAt : open.writtenAt;
+      return { id: record.subject, reading, writtenAt, uid: open.uid };
     });
   } catch (error) {
     if (isGone(error)) return null;
     const message = `its record cannot be read: ${failureText(error)}`;
-    return unreadRow(file, { code: "record-unreadable", agent: adapter.agent, source: file.path, message });
+    return unreadRow(record, { code: "record-unreadable", agent: adapter.agent, source: record.path, message });
   }
 }
 
@@ -88,58 +89,16 @@ function unreadRow(file: FoundFile, problem: Problem): Store["rows"][number] {
   }
 }
 
-export const recordFile = (file: FoundFile, { fd, size, writtenAt }: OpenFile): RecordFile => ({
-  id: file.subject,
-  path: file.path,
-  size,
-  writtenAt,
-  torn: size > 0 && byteAt(fd, size - 1) !== 10,
-  startsLikeJson: size === 0 || byteAt(fd, 0) === 123,
-  tailBytes: tailLimit,
-  forward: () => parsed(linesForward(fd, size)),
-  backward: () => parsed(linesBackward(fd, size, tailLimit)),
-});
-
-function byteAt(fd: number, position: number): number | undefined {
-  const byte = Buffer.alloc(1);
-  return readSync(fd, byte, 0, 1, position) === 1 ? byte[0] : undefined;
-}
-
-/** More lines than any turn has; a file of millions of tiny ones would hold everybody up. What is left counts as broken. */
-const mostLines = 200_000;
-
-function* parsed(lines: Iterable<Buffer | null>): Generator<Line> {
-  let count = 0;
-  for (const line of lines) {
-    count += 1;
-    if (count > mostLines) {
-      yield { ok: false };
-      return;
-    }
-    if (line === null) yield { ok: false };
-    else if (line.length > 0) yield parseJson(line);
-  }
-}
-
-export function parseJson(line: Buffer): Line {
-  // Every record line is an object; a failed parse costs a hundred times as much as this look.
-  if (line[0] !== openBrace) return { ok: false };
-  try {
-    return { ok: true, value: JSON.parse(line.toString("utf8")) };
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return { ok: false };
-    throw error;
-  }
-}
-
-const openBrace = 123;
-
 export function readClaims(adapter: Adapter, home: string): Store["claims"] {
   if (adapter.claims === null) return [];
   const { files, failures } = findFiles(home, adapter.claims);
   const claims: Store["claims"] = files.flatMap((file) => {
     const reading = readClaim(adapter, file);
-    return reading === null ? [] : [{ pid: Number(file.subject), reading }];
+    if (reading === null) return [];
+    const named = pidIn(file);
+    // Whose announcement it is stands in its name, or at least which session it is about.
+    const about = named === null && !reading.ok ? { session: file.subject } : {};
+    return [{ pid: reading.ok ? reading.value.pid : (named ?? anyPid), reading, ...about }];
   });
   for (const { path, message } of failures)
     claims.push({
@@ -149,6 +108,8 @@ export function readClaims(adapter: Adapter, home: string): Store["claims"] {
   return claims;
 }
 
+const pidIn = ({ subject }: FoundFile): number | null => (/^[1-9][0-9]{0,9}$/.test(subject) ? Number(subject) : null);
+
 const successionBytes = 256 * 1024;
 
 /** A history that cannot be read costs a "continued by", never a status. */
@@ -156,8 +117,8 @@ function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
   if (adapter.successions === null) return [];
   const { file, parse } = adapter.successions;
   try {
-    return withFile(join(home, file), ({ fd, size }) =>
-      [...parsed(linesBackward(fd, size, successionBytes))].flatMap((line) => {
+    return withFile(join(home, file), ({ bytes, size }) =>
+      [...parsed(linesBackward(bytes, size, successionBytes))].flatMap((line) => {
         const succession = line.ok ? parse(line.value) : null;
         return succession === null ? [] : [succession];
       }),
@@ -175,7 +136,7 @@ function readClaim(adapter: Adapter, file: FoundFile): Reading<PidClaim> | null 
     try {
       const claim = withFile(file.path, (open) => {
         const value: unknown = JSON.parse(readWhole(open, claimLimit).toString("utf8"));
-        return adapter.parseClaim({ pid: Number(file.subject), path: file.path, writtenAt: open.writtenAt, value });
+        return adapter.parseClaim({ pid: pidIn(file), path: file.path, writtenAt: open.writtenAt, value });
       });
       if (claim.ok) return claim;
       problem = claim.problem;

@@ -1,5 +1,5 @@
 // What a whole record adds up to: tokens, refused calls, the agent's own cost, the final answer.
-import type { Message } from "../adapters/adapter.ts";
+import type { LineFacts, Message } from "../adapters/adapter.ts";
 import type { Tokens } from "../core/evidence.ts";
 import { type Entry, entriesForward, type RecordPlace, readHistory } from "./conversation.ts";
 import { findFiles } from "./files.ts";
@@ -31,11 +31,11 @@ function* subagentEntries({ adapter, home, file }: RecordPlace): Generator<Entry
   if (adapter.subagentRecords === null) return;
   const folder = file.path.replace(/\.jsonl$/, "");
   for (const found of findFiles(folder, adapter.subagentRecords).files)
-    yield* entriesForward(adapter, [readHistory({ adapter, home, file: found }).own]);
+    yield* entriesForward(adapter, [readHistory({ adapter, home, file: { ...found, set: file.set } }).own]);
 }
 
 export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = []): Totals {
-  const usage = new Map<string, { tokens: Tokens; model: string | null }>();
+  const usage = new Map<string, NonNullable<LineFacts["usage"]>>();
   let denied = 0;
   let costUsd: number | null = null;
   let answer: Answer = { text: null, at: null };
@@ -47,10 +47,10 @@ export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = [])
     }
     const { facts } = entry;
     if (facts.usage !== null) {
-      const { key, tokens, model } = facts.usage;
+      const { key, tokens } = facts.usage;
       // A running total that does not know the newest tokens is too low.
       if (!isEqual(usage.get(key)?.tokens ?? nothing, tokens)) costUsd = null;
-      usage.set(key, { tokens, model });
+      usage.set(key, facts.usage);
     }
     costUsd = facts.costUsd ?? costUsd;
     denied += facts.denied;
@@ -62,7 +62,14 @@ export function sumUp(entries: Iterable<Entry>, subagents: Iterable<Entry> = [])
   for (const { tokens, model } of usage.values())
     byModel.set(model ?? "", added(byModel.get(model ?? "") ?? nothing, tokens));
   const tokens = usage.size === 0 ? null : [...byModel.values()].reduce(added, nothing);
+  costUsd ??= sumOfCosts([...usage.values()].map((each) => each.costUsd ?? null));
   return { tokens, byModel, denied, costUsd, answer: answer.text, ...passed };
+}
+
+/** Only where the agent wrote every one of them. */
+function sumOfCosts(costs: readonly (number | null)[]): number | null {
+  const sum = costs.reduce((total, cost) => (total === null || cost === null ? null : total + cost), 0);
+  return costs.length === 0 || sum === null ? null : Math.round(sum * 1e6) / 1e6;
 }
 
 interface Answer {

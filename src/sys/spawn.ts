@@ -27,6 +27,30 @@ export function spawnDetached(
   return { pid: child.pid, exited: child.exited, kill: (signal) => child.kill(signal) };
 }
 
+/** The same, with its standard output in our hands. Signals are as at the start of a session, whatever we ignore. */
+export function spawnPiped(
+  command: readonly string[],
+  options: { cwd: string; env: Readonly<Record<string, string>> },
+): { pid: number; exited: Promise<number>; output: AsyncIterable<Uint8Array> } {
+  const child = Bun.spawn([...command], {
+    cwd: options.cwd,
+    env: options.env,
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  return { pid: child.pid, exited: child.exited, output: child.stdout };
+}
+
+/** In a kernel session of its own, and nothing that we wait for. Its descriptor 3 is ours, with the lock that is on it. */
+export function spawnFree(
+  command: readonly string[],
+  options: { env: Readonly<Record<string, string>>; inherits: number | null },
+): void {
+  const { env, inherits } = options;
+  const stdio = ["ignore", "ignore", "ignore", ...(inherits === null ? [] : [inherits])] as const;
+  Bun.spawn([...command], { cwd: "/", env, detached: true, stdio: [...stdio] }).unref();
+}
+
 /** Runs a command to its end; its output goes to ours, or comes back as text. */
 export async function runAndShow(
   command: readonly string[],
@@ -76,7 +100,7 @@ export function spawnHolder(
 export async function runCommand(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string | undefined>>; mostMs: number },
-): Promise<{ status: number | null; text: string }> {
+): Promise<{ status: number | null; out: string; err: string; text: string }> {
   const child = Bun.spawn([...command], {
     cwd: options.cwd,
     env: options.env,
@@ -87,5 +111,40 @@ export async function runCommand(
   });
   const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   await child.exited;
-  return { status: child.exitCode, text: `${out}${err}` };
+  return { status: child.exitCode, out, err, text: `${out}${err}` };
+}
+
+/** A person's shell command, to its end or until nobody wants it any more; then everything that it started in its group goes. */
+export async function runShell(
+  command: string,
+  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; unwanted: Promise<unknown> },
+): Promise<{ status: number | null; text: string }> {
+  const child = Bun.spawn(["/bin/sh", "-c", `exec 2>&1\n${command}`], {
+    cwd: options.cwd,
+    env: options.env,
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let text = "";
+  const listen = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) text = `${text}${decoder.decode(chunk, { stream: true })}`.slice(-mostText);
+  };
+  const heard = listen();
+  options.unwanted.catch(() => endGroup(child.pid));
+  await child.exited;
+  // What it left in the background may keep its output open for ever.
+  await Promise.race([heard, Bun.sleep(drainMs)]);
+  return { status: child.exitCode, text };
+}
+
+const mostText = 1024 * 1024;
+const drainMs = 200;
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
 }

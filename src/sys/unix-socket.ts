@@ -1,4 +1,4 @@
-// Conversations over a unix socket: plain (one answer, then the other side hangs up) and WebSocket (text messages).
+// Conversations over a socket: plain (one answer, then the other side hangs up) and WebSocket (text messages).
 
 /** Rejects if nobody listens or the line breaks; never settles by itself if the other side stays silent (give it a deadline). */
 export interface Conversation {
@@ -41,12 +41,12 @@ export function openPlainSocket(path: string): Conversation {
 }
 
 /** `hear` gives one text message. */
-export function openWebSocket(path: string): Conversation {
+export function openWebSocket(address: string): Conversation {
   const heard: string[] = [];
   const opened = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<string> | null = null;
   let broken: Error | null = null;
-  const socket = new WebSocket(`ws+unix://${path}:/`);
+  const socket = new WebSocket(address.startsWith("/") ? `ws+unix://${address}:/` : address);
   const fail = (error: Error): void => {
     broken ??= error;
     opened.reject(broken);

@@ -71,13 +71,14 @@ export const actors: readonly Actor[] = [
   },
 ];
 
-/** Nothing of the world's own lives any more, but for the test itself. */
-export const nothingLeft = (world: World): Promise<true> =>
-  waitFor("nothing left running", () => world.processes().length === 0, {
+/** Nothing of the world's own lives any more, but for what stays by design. */
+export const nothingLeft = (world: World, stays: (process: SeenProcess) => boolean = () => false): Promise<true> =>
+  waitFor("nothing left running", () => world.processes().every(stays), {
     deadlineMs: 15_000,
     explain: () =>
       world
         .processes()
+        .filter((process) => !stays(process))
         .map(({ pid, argv }) => `${pid} ${argv.join(" ").slice(0, 200)}`)
         .join("\n"),
   });
@@ -91,8 +92,8 @@ export function inArguments(world: World, text: string): SeenProcess[] {
 export const endlessTool = (world: World, name: string): string =>
   `BASH=touch ${join(world.dir, name)}; tail -f /dev/null`;
 
-export const toolBegun = (world: World, name: string): Promise<true> =>
-  waitFor(`the tool ${name}`, () => isThere(join(world.dir, name)));
+export const toolBegun = (world: World, name: string, explain?: () => string): Promise<true> =>
+  waitFor(`the tool ${name}`, () => isThere(join(world.dir, name)), explain === undefined ? {} : { explain });
 
 const isThere = (path: string): true | null => {
   try {

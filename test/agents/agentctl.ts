@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { CapturedSession } from "./case.ts";
 import type { World } from "./rig.ts";
 
-export const agentctl = join(import.meta.dir, "../../dist/agentctl");
+/** AGENTCTL_BIN: another build than the usual one. */
+export const agentctl = process.env["AGENTCTL_BIN"] ?? join(import.meta.dir, "../../dist/agentctl");
 
 export interface Listed {
   id: string | null;

@@ -21,14 +21,15 @@ export interface Expected {
   result?: string;
   facts: {
     prompt: string | null;
-    model: string | null;
+    model?: string | null;
     permission?: string;
     denied?: number;
-    tokens: { input: number; output: number; cacheRead: number; cacheWrite: number } | null;
+    tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number } | null;
   };
 }
 
 export interface CapturedSession {
+  /** "": nothing is recorded yet, only its process shows. */
   id: string;
   /** The process that has the session at this moment. */
   pid: number | null;

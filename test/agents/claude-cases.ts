@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { CaptureCase, CapturedSession, Expected } from "./case.ts";
-import { usagePerRequest } from "./fake-model.ts";
+import { usagePerRequest } from "./fake-model-parts.ts";
 import {
   type Agent,
   announcement,

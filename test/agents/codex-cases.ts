@@ -3,7 +3,7 @@ import { askAppServer } from "./app-server.ts";
 import type { CaptureCase, CapturedSession, Expected } from "./case.ts";
 import { inWords, submit, toolRuns } from "./claude-cases.ts";
 
-import { usagePerRequest } from "./fake-model.ts";
+import { usagePerRequest } from "./fake-model-parts.ts";
 import { codexBinary, type Headless, lockedThreads, readLines, rollout, type Tui, type World, waitFor } from "./rig.ts";
 
 const model = "gpt-5-codex";

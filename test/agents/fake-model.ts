@@ -1,4 +1,5 @@
-// A model that does what the prompt says: Anthropic Messages (+count_tokens) and OpenAI Responses on loopback, streaming.
+// A model that does what the prompt says, on loopback: Anthropic Messages (+count_tokens), OpenAI Responses and Chat
+// Completions, Gemini; streaming and not.
 //
 // Script in the last user text, one mark per line or separated by ` ;; `:
 //   SAY=text     the final answer                  SLEEP=2      stream the answer for 2 s
@@ -7,9 +8,16 @@
 //   FIRST=text   text before the first tool call   ERR=529*2    an HTTP error, the first two times (ERR=400: always)
 // SLEEP and HOLD apply to text: to the answer, and with FIRST to the time between that block and the tool call.
 // A mark inside the JSON of TOOL belongs to the prompt in there (a subagent's): "\n" in it separates marks.
+import { chat } from "./fake-model-chat.ts";
+import { gemini } from "./fake-model-gemini.ts";
+import { messages } from "./fake-model-messages.ts";
+import { asObject, type Block, type Dialect, type JsonObject, pause, type Tool } from "./fake-model-parts.ts";
+import { responses } from "./fake-model-responses.ts";
+import { shellCall } from "./fake-model-tools.ts";
 
 export interface ModelRequest {
-  api: "messages" | "responses";
+  /** "messages", "responses", "chat" or "gemini". */
+  api: string;
   model: string;
   /** The last text that a person (or a calling agent) wrote. */
   text: string;
@@ -20,17 +28,14 @@ export interface ModelRequest {
 }
 
 export interface FakeModel extends AsyncDisposable {
-  /** Without a path: `${url}` for Anthropic, `${url}/v1` for OpenAI. */
+  /** Without a path: `${url}` for Anthropic and Gemini, `${url}/v1` for OpenAI. */
   url: string;
   requests: ModelRequest[];
-  /** Requests that were neither of the two APIs, as "METHOD /path". */
+  /** Requests that were none of these APIs, as "METHOD /path". */
   others: string[];
   /** Lets every present and future HOLD of this name go on. */
   release(name: string): void;
 }
-
-/** What every answered request costs; tests multiply. */
-export const usagePerRequest = { input: 1234, output: 56, cacheRead: 200, cacheWrite: 10 };
 
 interface Script {
   say: string | null;
@@ -39,14 +44,7 @@ interface Script {
   hold: string | null;
   silent: boolean;
   error: { status: number; times: number } | null;
-  calls: { name: string | null; command: string | null; input: JsonObject | null }[];
-}
-
-type JsonObject = Record<string, unknown>;
-type Block = { kind: "text"; text: string } | { kind: "tool"; id: string; name: string; input: JsonObject };
-interface Tool {
-  name: string;
-  schema: JsonObject;
+  calls: { name: string | null; command: string; input: JsonObject }[];
 }
 
 export function startFakeModel(): FakeModel {
@@ -64,35 +62,29 @@ export function startFakeModel(): FakeModel {
     return made;
   };
 
-  const answer = (api: ModelRequest["api"], body: JsonObject): Response => {
-    const { text, toolResults } = api === "messages" ? lastAnthropicText(body) : lastResponsesText(body);
-    const tools = toolsOf(body);
-    const script = parseScript(text);
+  const answer = async (dialect: Dialect, body: JsonObject, path: string): Promise<Response> => {
+    const { model, text, toolResults, tools, stream, schema } = dialect.asked(body, path);
+    // A request without tools is the agent's own side question (a title, a summary): never scripted.
+    const isScripted = tools.length > 0;
+    const script = parseScript(isScripted ? text : "");
     const request: ModelRequest = {
-      api,
-      model: String(body["model"] ?? ""),
-      text,
-      toolResults,
+      ...{ api: dialect.name, model, text, toolResults },
       tools: tools.map((tool) => tool.name),
       answer: "text",
     };
     requests.push(request);
     counter += 1;
-    // A request without tools is the agent's own side question (a title, a summary): never scripted.
-    const call = tools.length > 0 ? script.calls[toolResults.length] : undefined;
-    if (tools.length > 0 && script.silent) {
+    const call = script.calls[toolResults.length];
+    if (script.silent) {
       request.answer = "silence";
       return new Response(new ReadableStream({ start() {} }), { headers: { "content-type": "text/event-stream" } });
     }
-    if (tools.length > 0 && script.error) {
+    if (script.error) {
       const given = errorsGiven.get(text) ?? 0;
       if (given < script.error.times) {
         errorsGiven.set(text, given + 1);
         request.answer = "error";
-        return Response.json(
-          { type: "error", error: { type: "api_error", message: "fake error", code: "fake" } },
-          { status: script.error.status },
-        );
+        return Response.json(dialect.error(script.error.status), { status: script.error.status });
       }
     }
     const blocks: Block[] = [];
@@ -100,19 +92,17 @@ export function startFakeModel(): FakeModel {
       request.answer = "tool";
       if (script.first !== null && toolResults.length === 0) blocks.push({ kind: "text", text: script.first });
       blocks.push(toolBlock(call, tools, counter));
-    } else {
-      blocks.push({ kind: "text", text: script.say ?? `fake reply ${counter}.` });
-    }
-    const pace =
-      tools.length === 0 || (call && blocks.length === 1)
-        ? null
-        : { sleepMs: script.sleepMs, until: script.hold === null ? null : gate(script.hold).promise };
-    if (body["stream"] !== true) return Response.json(wholeMessage(request.model, blocks, counter));
-    const events =
-      api === "messages"
-        ? anthropicEvents(request.model, blocks, pace, counter)
-        : responsesEvents(request.model, blocks, pace, counter);
-    return new Response(encode(events), { headers: { "content-type": "text/event-stream" } });
+    } else if (schema !== null) blocks.push({ kind: "text", text: JSON.stringify(sampleOf(schema)) });
+    else blocks.push({ kind: "text", text: script.say ?? `fake reply ${counter}.` });
+    const isAtOnce = !isScripted || (call !== undefined && blocks.length === 1);
+    const pace = isAtOnce
+      ? null
+      : { sleepMs: script.sleepMs, until: script.hold === null ? null : gate(script.hold).promise };
+    const words = { model, blocks, counter };
+    if (stream)
+      return new Response(encode(dialect.events(words, pace)), { headers: { "content-type": "text/event-stream" } });
+    await pause(pace);
+    return Response.json(dialect.whole(words));
   };
 
   const server = Bun.serve({
@@ -121,14 +111,17 @@ export function startFakeModel(): FakeModel {
     idleTimeout: 0,
     async fetch(request) {
       const { pathname } = new URL(request.url);
-      if (request.method === "POST" && pathname.endsWith("/messages/count_tokens"))
-        return Response.json({ input_tokens: 100 });
-      const api = pathname.endsWith("/messages") ? "messages" : pathname.endsWith("/responses") ? "responses" : null;
-      if (request.method !== "POST" || api === null) {
-        others.push(`${request.method} ${pathname}`);
-        return Response.json({ data: [] }, { status: pathname.endsWith("/models") ? 200 : 404 });
+      if (request.method === "POST") {
+        if (pathname.endsWith("/messages/count_tokens")) return Response.json({ input_tokens: 100 });
+        if (pathname.endsWith(":countTokens")) return Response.json({ totalTokens: 100 });
+        const dialect = dialectAt(pathname);
+        if (dialect !== null) return answer(dialect, asObject(await request.json()), pathname);
       }
-      return answer(api, asObject(await request.json()));
+      others.push(`${request.method} ${pathname}`);
+      if (pathname.endsWith("/v1beta/models")) return Response.json({ models: [{ name: "models/fake-model" }] });
+      if (pathname.endsWith("/models"))
+        return Response.json({ object: "list", data: [{ id: "fake-model", object: "model", owned_by: "fake" }] });
+      return Response.json({ error: { message: "no such thing" } }, { status: 404 });
     },
   });
 
@@ -144,9 +137,17 @@ export function startFakeModel(): FakeModel {
   };
 }
 
+function dialectAt(path: string): Dialect | null {
+  if (path.endsWith("/messages")) return messages;
+  if (path.endsWith("/responses")) return responses;
+  if (path.endsWith("/chat/completions")) return chat;
+  return /:(?:streamG|g)enerateContent$/.test(path) ? gemini : null;
+}
+
 function parseScript(text: string): Script {
   const script: Script = { say: null, first: null, sleepMs: 0, hold: null, silent: false, error: null, calls: [] };
-  for (const part of text.split(/\n| ;; /)) {
+  // Some agents put the prompt between tags of their own.
+  for (const part of text.replaceAll(/^<[a-z_]+(?: [^>]*)?>|<\/[a-z_]+>$/gm, "").split(/\n| ;; /)) {
     const [, mark, rest = ""] = /^\s*(SAY|FIRST|SLEEP|HOLD|BASH|TOOL|ERR|SILENT)(?:=(.*))?$/.exec(part) ?? [];
     const value = rest.trim();
     if (mark === "SAY") script.say = value;
@@ -154,10 +155,10 @@ function parseScript(text: string): Script {
     if (mark === "SLEEP") script.sleepMs = Number(value) * 1000;
     if (mark === "HOLD") script.hold = value;
     if (mark === "SILENT") script.silent = true;
-    if (mark === "BASH") script.calls.push({ name: null, command: value, input: null });
+    if (mark === "BASH") script.calls.push({ name: null, command: value, input: {} });
     if (mark === "TOOL") {
       const [, name = "", json = "{}"] = /^(\S+)\s*(\{.*\})?$/.exec(value) ?? [];
-      script.calls.push({ name, command: null, input: asObject(JSON.parse(json)) });
+      script.calls.push({ name, command: "", input: asObject(JSON.parse(json)) });
     }
     if (mark === "ERR") {
       const [status, times] = value.split("*");
@@ -167,193 +168,36 @@ function parseScript(text: string): Script {
   return script;
 }
 
-function toolBlock(call: Script["calls"][number], tools: Tool[], counter: number): Block {
+function toolBlock({ name, command, input }: Script["calls"][number], tools: Tool[], counter: number): Block {
   const id = `toolu_fake${counter}`;
-  if (call.name !== null) return { kind: "tool", id, name: call.name, input: call.input ?? {} };
-  const tool = tools.find((t) => ["Bash", "exec_command", "shell_command", "shell"].includes(t.name));
-  if (!tool) return { kind: "text", text: "no shell tool was offered" };
-  const properties = asObject(tool.schema["properties"]);
-  const key = "cmd" in properties ? "cmd" : "command";
-  const isList = asObject(properties[key])["type"] === "array";
-  return { kind: "tool", id, name: tool.name, input: { [key]: isList ? ["bash", "-lc", call.command] : call.command } };
+  if (name !== null) return { kind: "tool", id, name, input };
+  const call = shellCall(tools, command);
+  return call === null ? { kind: "text", text: "no shell tool was offered" } : { kind: "tool", id, ...call };
 }
 
-function lastAnthropicText(body: JsonObject): { text: string; toolResults: string[] } {
-  const toolResults: string[] = [];
-  for (const message of asList(body["messages"]).toReversed()) {
-    const blocks = typeof message["content"] === "string" ? [] : asList(message["content"]);
-    const results = blocks.filter((block) => block["type"] === "tool_result");
-    toolResults.unshift(...results.map((block) => textOf(block["content"])));
-    if (message["role"] !== "user" || results.length > 0) continue;
-    const text = textOf(message["content"]);
-    if (text !== "") return { text, toolResults };
-  }
-  return { text: "", toolResults };
+/** Something that fits: side questions only need an answer that can be read. */
+function sampleOf(schema: JsonObject): unknown {
+  if (Array.isArray(schema["enum"])) return schema["enum"][0];
+  const type = String(schema["type"]).toLowerCase();
+  if (type === "object")
+    return Object.fromEntries(
+      Object.entries(asObject(schema["properties"])).map(([key, inner]) => [key, sampleOf(asObject(inner))]),
+    );
+  if (type === "array") return [];
+  if (type === "boolean") return false;
+  return type === "number" || type === "integer" ? 0 : "x";
 }
 
-function lastResponsesText(body: JsonObject): { text: string; toolResults: string[] } {
-  const toolResults: string[] = [];
-  for (const item of asList(body["input"]).toReversed()) {
-    if (String(item["type"]).endsWith("_call_output")) toolResults.unshift(textOf(item["output"]));
-    if (item["role"] === "user") return { text: textOf(item["content"]), toolResults };
-  }
-  return { text: "", toolResults };
-}
-
-function toolsOf(body: JsonObject): Tool[] {
-  return asList(body["tools"]).map((tool) => ({
-    name: String(tool["name"] ?? tool["type"]),
-    schema: asObject(tool["input_schema"] ?? tool["parameters"]),
-  }));
-}
-
-type Pace = { sleepMs: number; until: Promise<void> | null } | null;
-type Event = JsonObject & { type: string };
-
-async function* words(text: string, pace: Pace): AsyncGenerator<string> {
-  if (pace !== null && pace.until !== null) {
-    yield "… ";
-    await pace.until;
-  }
-  const ticks = Math.round((pace?.sleepMs ?? 0) / 250);
-  for (let tick = 0; tick < ticks; tick += 1) {
-    yield `tick${tick} `;
-    await Bun.sleep(250);
-  }
-  yield text;
-}
-
-async function pause(pace: NonNullable<Pace>): Promise<void> {
-  if (pace.until !== null) await pace.until;
-  await Bun.sleep(pace.sleepMs);
-}
-
-const anthropicUsage = {
-  input_tokens: usagePerRequest.input,
-  cache_read_input_tokens: usagePerRequest.cacheRead,
-  cache_creation_input_tokens: usagePerRequest.cacheWrite,
-  output_tokens: usagePerRequest.output,
-};
-
-function wholeMessage(model: string, blocks: Block[], counter: number): JsonObject {
-  const content = blocks.map((block) =>
-    block.kind === "text"
-      ? { type: "text", text: block.text }
-      : { type: "tool_use", id: block.id, name: block.name, input: block.input },
-  );
-  const stop_reason = blocks.some((block) => block.kind === "tool") ? "tool_use" : "end_turn";
-  return {
-    id: `msg_fake${counter}`,
-    type: "message",
-    role: "assistant",
-    model,
-    content,
-    stop_reason,
-    stop_sequence: null,
-    usage: anthropicUsage,
-  };
-}
-
-async function* anthropicEvents(model: string, blocks: Block[], pace: Pace, counter: number): AsyncGenerator<Event> {
-  const message = wholeMessage(model, blocks, counter);
-  const usage = { ...anthropicUsage, output_tokens: 1 };
-  yield { type: "message_start", message: { ...message, content: [], stop_reason: null, usage } };
-  for (const [index, block] of blocks.entries()) {
-    if (block.kind === "text") {
-      yield { type: "content_block_start", index, content_block: { type: "text", text: "" } };
-      // Before a tool call the text is complete at once and the stream pauses after it.
-      const pauseAfter = index < blocks.length - 1;
-      for await (const text of words(block.text, pauseAfter ? null : pace))
-        yield { type: "content_block_delta", index, delta: { type: "text_delta", text } };
-      if (pauseAfter && pace !== null) {
-        yield { type: "content_block_stop", index };
-        await pause(pace);
-        continue;
-      }
-    } else {
-      const { id, name } = block;
-      yield { type: "content_block_start", index, content_block: { type: "tool_use", id, name, input: {} } };
-      const partial_json = JSON.stringify(block.input);
-      yield { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json } };
-    }
-    yield { type: "content_block_stop", index };
-  }
-  const delta = { stop_reason: message["stop_reason"], stop_sequence: null };
-  yield { type: "message_delta", delta, usage: anthropicUsage };
-  yield { type: "message_stop" };
-}
-
-async function* responsesEvents(model: string, blocks: Block[], pace: Pace, counter: number): AsyncGenerator<Event> {
-  const response = { id: `resp_fake${counter}`, object: "response", model, status: "in_progress", output: [] };
-  yield { type: "response.created", response };
-  const output: JsonObject[] = [];
-  for (const [output_index, block] of blocks.entries()) {
-    if (block.kind === "tool") {
-      const call = {
-        id: `fc_fake${counter}`,
-        type: "function_call",
-        status: "completed",
-        call_id: `call_fake${counter}`,
-        ...namespaced(block.name),
-        arguments: JSON.stringify(block.input),
-      };
-      yield { type: "response.output_item.added", output_index, item: { ...call, arguments: "" } };
-      yield { type: "response.output_item.done", output_index, item: call };
-      output.push(call);
-      continue;
-    }
-    const id = `msg_fake${counter}_${output_index}`;
-    const message = { id, type: "message", role: "assistant", status: "completed" };
-    yield { type: "response.output_item.added", output_index, item: { ...message, content: [] } };
-    let text = "";
-    for await (const delta of words(block.text, pace)) {
-      text += delta;
-      yield { type: "response.output_text.delta", item_id: id, output_index, content_index: 0, delta };
-    }
-    const item = { ...message, content: [{ type: "output_text", text, annotations: [] }] };
-    yield { type: "response.output_item.done", output_index, item };
-    output.push(item);
-  }
-  const { input, output: out, cacheRead } = usagePerRequest;
-  const usage = {
-    input_tokens: input,
-    input_tokens_details: { cached_tokens: cacheRead },
-    output_tokens: out,
-    output_tokens_details: { reasoning_tokens: 0 },
-    total_tokens: input + out,
-  };
-  yield { type: "response.completed", response: { ...response, status: "completed", output, usage } };
-}
-
-/** Codex groups some tools: TOOL=multi_agent_v1/spawn_agent {…}. */
-function namespaced(name: string): { name: string; namespace?: string } {
-  const [namespace = "", inner] = name.split("/");
-  return inner === undefined ? { name } : { namespace, name: inner };
-}
-
-function encode(events: AsyncGenerator<Event>): ReadableStream<Uint8Array> {
+function encode(events: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({
     async pull(controller) {
       const next = await events.next();
       if (next.done) controller.close();
-      else controller.enqueue(encoder.encode(`event: ${next.value.type}\ndata: ${JSON.stringify(next.value)}\n\n`));
+      else controller.enqueue(encoder.encode(next.value));
     },
     async cancel() {
       await events.return(undefined);
     },
   });
-}
-
-const asObject = (value: unknown): JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
-
-const asList = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.map(asObject) : []);
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  return asList(content)
-    .map((part) => (typeof part["text"] === "string" ? part["text"] : ""))
-    .filter((text) => text !== "" && !text.startsWith("<system-reminder>"))
-    .join("\n");
 }

@@ -13,17 +13,19 @@ import {
 import { dirname, join } from "node:path";
 import { type FakeModel, startFakeModel } from "./fake-model.ts";
 import { createScreen } from "./screen.ts";
+import { setUpClaude, setUpCodex } from "./set-up.ts";
 
 export const claudeVersions = ["2.1.197", "2.1.325"] as const;
 export type ClaudeVersion = (typeof claudeVersions)[number];
 export const codexVersion = "0.166.0";
 
-const installed = join(import.meta.dir, "node_modules");
+/** Where the real agents are. */
+export const installed = join(import.meta.dir, "node_modules");
 const nodeFolder = dirname(Bun.which("node") ?? "/usr/bin/node");
-/** The dummy key; Claude's first-run dialog is skipped for keys whose last 20 characters are approved. */
-const dummyKey = "dummy-key-of-the-throw-away-world";
 
 export interface WorldOptions {
+  /** Who lives here; without it Claude Code and Codex. */
+  agents?: readonly { setUp(world: World): void | Promise<void> }[];
   /** Which Claude `claude` is. */
   claude?: ClaudeVersion;
   /** "ask": interfaces show their trust dialog first. */
@@ -96,6 +98,10 @@ export interface World extends AsyncDisposable {
   open(command: string[], options?: StartOptions): Tui;
   /** The world's live processes, by the mark in their environment. */
   processes(): SeenProcess[];
+  /** Makes this file a command that PATH finds, as npm does: by a link. */
+  addCommand(name: string, file: string): void;
+  /** For agents that need a newer Node than ours: everybody here gets it. */
+  useNewNode(): void;
 }
 
 const keys = {
@@ -124,11 +130,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const cwd = join(home, "project");
   const claudeHome = join(home, ".claude");
   const codexHome = join(home, ".codex");
-  for (const folder of [cwd, claudeHome, codexHome, join(dir, "bin"), join(dir, "tmp"), join(dir, "out")])
+  for (const folder of [cwd, join(dir, "bin"), join(dir, "tmp"), join(dir, "out")])
     mkdirSync(folder, { recursive: true });
-  const claude = `claude-${(options.claude ?? "2.1.325").split(".").at(-1)}`;
-  symlinkSync(join(installed, claude, "bin", "claude.exe"), join(dir, "bin", "claude"));
-  symlinkSync(join(installed, "codex", "bin", "codex.js"), join(dir, "bin", "codex"));
   const model = startFakeModel();
   const mark = `AGENTCTL_TEST_WORLD=${dir}`;
   const env: Record<string, string> = {
@@ -140,17 +143,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     TERM: "xterm-256color",
     LANG: "C.UTF-8",
     SHELL: "/bin/bash",
-    ANTHROPIC_BASE_URL: model.url,
-    ANTHROPIC_API_KEY: dummyKey,
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-    // 2.1.197's interface would clone its plugin collection from the network.
-    CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL: "1",
-    DISABLE_AUTOUPDATER: "1",
-    DISABLE_TELEMETRY: "1",
-    IS_SANDBOX: "1",
   };
-  await Bun.write(join(home, ".claude.json"), JSON.stringify(claudeFirstRun(cwd, options.trust ?? "given")));
-  await Bun.write(join(codexHome, "config.toml"), codexConfig(cwd, model.url, options));
   await commitSomething(cwd, env);
 
   let outputs = 0;
@@ -196,7 +189,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         for (const key of pressed) terminal.write(keys[key]);
       },
       screen: () => screen.text(),
-      shows: (sign, deadlineMs = 30_000) =>
+      shows: (sign, deadlineMs = patienceMs) =>
         waitFor(`${sign} on the screen`, () => (sign.test(screen.text()) ? screen.text() : null), {
           deadlineMs,
           explain: () => screen.text(),
@@ -207,7 +200,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
   const processes = (): SeenProcess[] => readProcesses(mark);
 
-  return {
+  const world: World = {
     dir,
     home,
     cwd,
@@ -218,6 +211,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     start,
     open,
     processes,
+    addCommand: (name, file) => symlinkSync(file, join(dir, "bin", name)),
+    useNewNode: () => {
+      env["PATH"] = env["PATH"]?.replace(nodeFolder, newNodeFolder()) ?? "";
+    },
     async [Symbol.asyncDispose]() {
       // Daemons respawn what they lost: repeat until nothing with the mark is left.
       await waitFor("the world's end", () => {
@@ -230,7 +227,21 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       rmSync(dir, { recursive: true, force: true });
     },
   };
+  if (options.agents === undefined) {
+    setUpClaude(world, options);
+    setUpCodex(world, options);
+  } else for (const agent of options.agents) await agent.setUp(world);
+  return world;
 }
+
+function newNodeFolder(): string {
+  const [name] = readdirSync(installed).filter((each) => /^node-linux-/.test(each));
+  if (name === undefined) throw new Error("the newer Node is not installed");
+  return join(installed, name, "bin");
+}
+
+/** For every sign that is waited for; WAIT_MS gives a busy machine more. */
+const patienceMs = Number(process.env["WAIT_MS"] ?? 30_000);
 
 export interface WaitOptions {
   deadlineMs?: number;
@@ -242,7 +253,7 @@ export interface WaitOptions {
 export async function waitFor<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
-  { deadlineMs = 30_000, explain }: WaitOptions = {},
+  { deadlineMs = patienceMs, explain }: WaitOptions = {},
 ): Promise<T> {
   const deadline = performance.now() + deadlineMs;
   while (true) {
@@ -331,35 +342,6 @@ function agentOf(child: Bun.Subprocess, command: string[]): Agent {
       if (readStat(pid)?.start === start) kill(pid, name);
     },
   };
-}
-
-function claudeFirstRun(cwd: string, trust: "given" | "ask"): Record<string, unknown> {
-  return {
-    hasCompletedOnboarding: true,
-    lastOnboardingVersion: "2.1.325",
-    theme: "dark",
-    customApiKeyResponses: { approved: [dummyKey.slice(-20)], rejected: [] },
-    bypassPermissionsModeAccepted: true,
-    projects: trust === "given" ? { [cwd]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } } : {},
-  };
-}
-
-function codexConfig(cwd: string, url: string, options: WorldOptions): string {
-  const trusted = options.trust === "ask" ? "" : `[projects."${cwd}"]\ntrust_level = "trusted"\n`;
-  return `model = "gpt-5-codex"
-model_provider = "fake"
-approval_policy = "${options.codexApproval ?? "never"}"
-sandbox_mode = "${options.codexApproval === "on-request" ? "workspace-write" : "danger-full-access"}"
-check_for_update_on_startup = false
-[features]
-daemon_auto_start = ${options.codexDaemon === "shared"}
-[model_providers.fake]
-name = "fake"
-base_url = "${url}/v1"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-${trusted}`;
 }
 
 async function commitSomething(cwd: string, env: Record<string, string>): Promise<void> {

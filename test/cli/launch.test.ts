@@ -549,7 +549,9 @@ describe("permission", () => {
       prompt: "x",
       extra: [],
     } as const;
-    expect(claudeInvocation.headless(order).join(" ")).not.toMatch(/permission/);
+    expect(
+      claudeInvocation.headless(order, { home: "/h", own: "/home/me/.agentctl/support", cwd: "/c", at: 0 }).join(" "),
+    ).not.toMatch(/permission/);
   });
 
   test("an unknown one is refused", async () => {

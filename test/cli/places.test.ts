@@ -23,7 +23,7 @@ describe("an occupied place", () => {
       err: [
         `agentctl: ${world.work} is occupied:`,
         `  demo ${id} is working there since ${since} (pid ${agent.pid} on ${hostname()})`,
-        "  agentctl wait lets you wait for it; --share begins all the same\n",
+        "  agentctl wait waits for it; --worktree gives it a place of its own; --share begins all the same\n",
       ].join("\n"),
     });
     expect(world.launchedAgents()).toHaveLength(1);

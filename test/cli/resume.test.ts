@@ -96,8 +96,9 @@ describe("at a terminal", () => {
     await stage.until(agent.id, "idle");
     const before = story(stage, agent.id);
     const fork = new AtTerminal(stage, [binary, "resume", agent.id, "--fork"]);
-    await until("the copy", async () => (await stage.list()).sessions.length === 2);
-    const row = (await stage.list()).sessions.find(({ id }) => id !== agent.id);
+    const copy = async () => (await stage.list()).sessions.find(({ parent }) => parent === agent.id);
+    await until("the copy", async () => (await copy()) !== undefined);
+    const row = await copy();
     expect(row).toMatchObject({ parent: agent.id, process: { pid: fork.pid } });
     expect(story(stage, agent.id)).toEqual(before);
     expect(isAlive(agent.pid)).toBe(true);

@@ -1,7 +1,7 @@
 // A throw-away home for agents that shall be stopped, with tools that say who they are before they do anything else.
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type LaunchNote, writeNote } from "../../src/control/notes.ts";
+import { type LaunchNote, unsaid, writeNote } from "../../src/control/notes.ts";
 import { waitFor } from "../conformance/wait.ts";
 import { ActingWorld, readProcess } from "./acting.ts";
 import { type Agent, type Answer, binary, type Listed } from "./world.ts";
@@ -31,9 +31,8 @@ export class StopWorld extends ActingWorld {
   /** As `launch` would have noted it. */
   note(session: string, change: Partial<LaunchNote> = {}): string {
     const id = crypto.randomUUID();
-    const rest = { name: null, group: null, labels: {}, permission: null, prompt: null, launchedBy: null };
     const at = new Date().toISOString();
-    writeNote(this.env, { id, agent: "demo", home: this.home, session, at, ...rest, ...change });
+    writeNote(this.env, { id, agent: "demo", home: this.home, session, at, ...unsaid, ...change });
     return id;
   }
 

@@ -4,6 +4,7 @@ import type { Adapter } from "../../src/adapters/adapter.ts";
 import { adapters } from "../../src/adapters/registry.ts";
 import type { ProcessIdentity, ProcessRow } from "../../src/core/process.ts";
 import type { Session } from "../../src/core/session.ts";
+import { recordAt } from "../../src/observe/records.ts";
 import { readTotals } from "../../src/observe/totals.ts";
 import { casesOf, derive, type Expected, heardAt, placeCase, sessionNamed, storeAt, tableAt } from "./cases.ts";
 import { throwAwayFolder } from "./folder.ts";
@@ -60,7 +61,7 @@ function stranger(identity: ProcessIdentity, row: ProcessRow): ProcessRow {
 type View = Record<string, unknown>;
 
 function viewOf(adapter: Adapter, { status, record, ...session }: Session): View {
-  const file = record && { path: record.source, subject: record.id };
+  const file = record && recordAt(adapter, record.source, record.id);
   const counted = file && readTotals({ adapter, home: session.home, file });
   return {
     id: session.id,

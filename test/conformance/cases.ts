@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:f
 import { join } from "node:path";
 import type { Adapter, HostProtocol } from "../../src/adapters/adapter.ts";
 import { deriveSessions } from "../../src/core/derive.ts";
-import type { Evidence, HostedSession, StartDialog, Store } from "../../src/core/evidence.ts";
+import type { Evidence, HostAnswer, HostedSession, StartDialog, Store } from "../../src/core/evidence.ts";
 import { type Reading, read } from "../../src/core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../../src/core/process.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
@@ -30,7 +30,16 @@ export interface CapturedCase {
   cwd: string | null;
   /** What a host answered at that moment, by method. */
   host: Record<string, unknown> | null;
+  hosts: CapturedHost[];
   expected: Expected[];
+}
+
+/** A conversation with one process: what it said, one text after the other. */
+export interface CapturedHost {
+  pid: number;
+  directories: string[];
+  /** JSON; of an HTTP answer the body, too. */
+  heard: unknown[];
 }
 
 /** The shape of case.json. A case with several sessions lists them. */
@@ -43,6 +52,7 @@ interface CaseFile {
   processes?: CapturedProcess[];
   cwd?: string;
   host?: Record<string, unknown>;
+  hosts?: CapturedHost[];
   expected?: Expected;
   sessions?: { id: string; expected: Record<string, unknown> }[];
 }
@@ -61,8 +71,8 @@ function readCase(agent: string, name: string, folder: string): CapturedCase {
   const several = (file.sessions ?? []).map(({ id, expected }) => ({ ...expected, id: id || null }));
   const expected = file.expected === undefined ? several : [file.expected];
   if (expected.length === 0) throw new Error(`${agent}/${name}: case.json expects nothing`);
-  const { moment, processes = null, cwd = null, host = null } = file;
-  return { name, folder, moment, processes, cwd, host, expected };
+  const { moment, processes = null, cwd = null, host = null, hosts = [] } = file;
+  return { name, folder, moment, processes, cwd, host, hosts, expected };
 }
 
 /** Puts the files where the agent has them by default below this HOME. */
@@ -107,12 +117,21 @@ type Heard = Pick<Evidence, "hosts" | "dialogs">;
 const silence: Heard = { hosts: [], dialogs: [] };
 
 /** What hosts and dialogs said at the captured moment. */
-export function heardAt({ host, cwd }: CapturedCase, adapter: Adapter, store: Store, table: ProcessTable): Heard {
+export function heardAt(
+  { host, hosts, cwd }: CapturedCase,
+  adapter: Adapter,
+  store: Store,
+  table: ProcessTable,
+): Heard {
   const { agent, home } = store;
-  const place = { address: "captured", process: null, startedAt: null };
+  const row = table.rows.find(({ name, detail }) => detail !== null && adapter.role(name, detail) === "host") ?? null;
+  const place = { address: "captured", process: row?.identity ?? null, startedAt: row?.startedAt ?? null };
   const answer = host === null || adapter.host === null ? null : replay(adapter.host, host);
   return {
-    hosts: answer === null ? [] : [{ agent, home, ...place, answer }],
+    hosts:
+      answer === null
+        ? hosts.flatMap((said) => toldBy(said, adapter, store, table))
+        : [{ agent, home, ...place, answer }],
     dialogs: table.rows.flatMap((row) => dialogOf(row, adapter, home, cwd) ?? []),
   };
 }
@@ -120,19 +139,53 @@ export function heardAt({ host, cwd }: CapturedCase, adapter: Adapter, store: St
 /** Talks with the captured answers as if their host gave them now: one to each request, by its method. */
 function replay(protocol: HostProtocol, answers: Record<string, unknown>): Reading<HostedSession[]> {
   const heard: string[] = [];
-  let said = protocol.sessions.opening;
+  const talk = protocol.sessions({ secret: null, directories: [] });
+  let said = talk.opening;
+  if (said.length === 0) {
+    // A host that speaks first.
+    heard.push(JSON.stringify(answers["greeting"]));
+    const step = talk.next(heard);
+    said = "answer" in step ? [] : step.send;
+  }
   for (;;) {
     const requests = said.map((text) => JSON.parse(text) as { id?: unknown; method: string });
     said = [];
     for (const { id, method } of requests) {
       if (id === undefined) continue;
-      heard.push(JSON.stringify({ id, result: answers[method] }));
-      const step = protocol.sessions.next(heard);
+      heard.push(JSON.stringify({ type: "res", id, ok: true, result: answers[method], payload: answers[method] }));
+      const step = talk.next(heard);
       if ("answer" in step) return step.answer;
       said = [...said, ...step.send];
     }
     if (said.length === 0) throw new Error("the conversation with the host does not end");
   }
+}
+
+/** What one process said, as if it said it now. */
+function toldBy({ pid, ...said }: CapturedHost, { host }: Adapter, store: Store, table: ProcessTable): HostAnswer[] {
+  const row = table.rows.find(({ identity }) => identity.pid === pid);
+  if (row === undefined || host === null) return [];
+  const place = { address: "captured", process: row.identity, startedAt: row.startedAt };
+  return [{ agent: store.agent, home: store.home, ...place, answer: replayHeard(host, said) }];
+}
+
+/** Hears the same again. */
+function replayHeard(
+  protocol: HostProtocol,
+  { directories, heard }: Omit<CapturedHost, "pid">,
+): Reading<HostedSession[]> {
+  const talk = protocol.sessions({ secret: "captured", directories });
+  const texts = heard.map((value) => JSON.stringify(protocol.transport === "http" ? withBody(value) : value));
+  for (let count = 1; count <= texts.length; count += 1) {
+    const step = talk.next(texts.slice(0, count));
+    if ("answer" in step) return step.answer;
+  }
+  throw new Error("the conversation with the host does not end");
+}
+
+function withBody(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("body" in value) || typeof value.body === "string") return value;
+  return { ...value, body: JSON.stringify(value.body) };
 }
 
 /** Captured directories are roots of repositories. */

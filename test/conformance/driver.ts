@@ -80,5 +80,12 @@ export const drivers: readonly Driver[] = [demoDriver];
 /** These take their lives with the real tool and a fake model instead, in test/agents. */
 export const realAgents: Readonly<Record<string, string>> = {
   "claude-code": "claude.test.ts",
+  cline: "lives.test.ts",
   codex: "codex.test.ts",
+  copilot: "lives.test.ts",
+  gemini: "lives.test.ts",
+  openclaw: "openclaw.test.ts",
+  opencode: "lives.test.ts",
+  pi: "lives.test.ts",
+  qwen: "lives.test.ts",
 };

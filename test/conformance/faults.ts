@@ -59,6 +59,10 @@ const orNull =
   (check: Check): Check =>
   (value) =>
     value === null || check(value);
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
 const oneOf =
   (...words: unknown[]): Check =>
   (value) =>
@@ -88,6 +92,7 @@ const turns: Check[] = [
   fields({ state: oneOf("none") }),
   fields({ state: oneOf("open"), since: orNull(number), doubt: orNull(text) }),
   fields({ state: oneOf("closed"), at: orNull(number), outcome }),
+  fields({ state: oneOf("closed"), at: orNull(number), outcome, doubt: text }),
   fields({
     state: oneOf("closed"),
     at: orNull(number),
@@ -128,6 +133,9 @@ const recordFaults = (record: NativeRecord): string[] =>
       pending: orNull(fields(waiting)),
       subagentOf: orNull(text),
       unknownLines: number,
+      isOver: optional(flag),
+      opensAs: optional(text),
+      isSegment: optional(flag),
     },
   );
 
@@ -147,5 +155,6 @@ const claimFaults = (claim: PidClaim): string[] =>
       waiting: orNull(fields(waiting)),
       background,
       job: orNull(text),
+      isOver: optional(flag),
     },
   );

@@ -16,6 +16,11 @@ export interface CapturedProcess {
   state?: string;
   /** Start ticks; without them the process is the one that its announcement means. */
   start?: string;
+  tty?: string | null;
+  /** Without it: long before anything that is recorded. */
+  startedAt?: number;
+  /** What the adapter may look at, and our tag; HOME is that of the case. */
+  env?: Record<string, string>;
   /** Below the agent's home. */
   lockedFiles?: string[];
 }
@@ -58,8 +63,8 @@ function rowOf(
     session: seen.session ?? seen.pid,
     state: seen.state ?? "S",
     name: seen.name,
-    tty: null,
-    startedAt: 0,
+    tty: seen.tty ?? null,
+    startedAt: seen.startedAt ?? 0,
     detail: {
       uid: 0,
       ours: true,
@@ -67,7 +72,7 @@ function rowOf(
       exe: seen.exe ?? `/usr/bin/${seen.name}`,
       cwd: seen.cwd ?? null,
       // Every agent has its default home below it: no agent's own variables need to be known here.
-      env: { HOME: userHome },
+      env: { ...placed(seen.env ?? {}, userHome), HOME: userHome },
       lockedFiles: (seen.lockedFiles ?? []).map((path) => join(home, path)),
       namespace: initialNamespace,
       innerPid: seen.pid,
@@ -76,3 +81,7 @@ function rowOf(
     },
   };
 }
+
+/** Captured below /home/user. */
+const placed = (env: Record<string, string>, userHome: string): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value.replaceAll("/home/user", userHome)]));

@@ -2,10 +2,12 @@
 import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../../src/adapters/adapter.ts";
-import type { Store } from "../../src/core/evidence.ts";
+import type { NativeRecord, Store } from "../../src/core/evidence.ts";
+import { type Reading, read } from "../../src/core/problem.ts";
 import type { ProcessTable } from "../../src/core/process.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
 import { findFiles } from "../../src/observe/files.ts";
+import { findRecords } from "../../src/observe/records.ts";
 import { type CapturedCase, casesOf, derive, placeCase, storeAt, tableAt } from "./cases.ts";
 import { faultsOf } from "./faults.ts";
 import { tableOf } from "./table.ts";
@@ -33,6 +35,15 @@ export interface Victim {
   dead: SessionList;
 }
 
+/** Does it keep a record in a file of its own? What is kept in databases is broken in bad-databases.test.ts. */
+export const hasRecordFiles = ({ records }: Adapter): boolean =>
+  records.some(({ assembled }) => assembled === undefined);
+
+/** Are its announcements files of their own? Where the record itself names the process, breaking the one breaks the other. */
+export const hasClaimFiles = ({ claims, records }: Adapter): boolean =>
+  claims !== null &&
+  !records.some(({ folder, name }) => folder === claims.folder && name.source === claims.name.source);
+
 /** One victim for each record (or announcement) of each case. */
 export function victims(adapter: Adapter, kind: "record" | "claim", folder: string): Victim[] {
   const cases = casesOf(adapter);
@@ -48,10 +59,21 @@ export function victims(adapter: Adapter, kind: "record" | "claim", folder: stri
   });
 }
 
+/** One for each case of an agent that keeps its sessions in databases: to be looked at, not to be broken as a file of lines is. */
+export const databaseVictims = (adapter: Adapter, folder: string): Victim[] =>
+  casesOf(adapter).flatMap((captured) => {
+    const userHome = join(folder, "database", captured.name);
+    const home = placeCase(adapter, captured, userHome);
+    const [record] = findRecords(adapter, home).visited;
+    return record === undefined ? [] : [victim(adapter, captured, userHome, home, record.path, record.subject)];
+  });
+
 const filesOf = (adapter: Adapter, kind: "record" | "claim", home: string) =>
-  (kind === "record" ? adapter.records : [adapter.claims])
-    .flatMap((set) => (set === null ? [] : findFiles(home, set).files))
-    .filter(({ subject }) => kind === "claim" || adapter.isId(subject));
+  kind === "record"
+    ? findRecords(adapter, home).visited.filter(({ set }) => set.assembled?.sessions == null)
+    : adapter.claims === null
+      ? []
+      : findFiles(home, adapter.claims).files;
 
 function victim(
   adapter: Adapter,
@@ -113,13 +135,22 @@ export function mend({ path, bytes }: Victim): void {
   utimesSync(path, writtenAt, writtenAt);
 }
 
+/** Whose record it is stands in its first line alone, and that cannot be read: it may be anybody's. */
+export const isNameless = ({ adapter }: Victim, { store }: Look): boolean => !store.listing.ok && namesItself(adapter);
+
+const namesItself = ({ records }: Adapter): boolean => records.some(({ idIn }) => idIn !== undefined);
+
+/** The damaged record, under the id that it has now. */
+const isRenamed = ({ adapter, path }: Victim, reading: Reading<NativeRecord>): boolean =>
+  namesItself(adapter) && reading.ok && reading.value.source === path;
+
 /** One bad file costs one row: the others stay as they were, to the letter. Of a subagent it costs its session's count. */
 export function neighbourFaults(victim: Victim, look: Look): string[] {
   const reading = victim.store.rows.find(({ id }) => id === victim.id)?.reading;
   const root = reading?.ok ? reading.value.subagentOf : null;
   const others = (list: SessionList): Session[] =>
     list.sessions
-      .filter(({ id }) => id !== victim.id)
+      .filter(({ id, record }) => id !== victim.id && !(record !== null && isRenamed(victim, read(record))))
       .map((session) => (session.id === root && root !== null ? { ...session, background: null } : session))
       // Who went on to the damaged session can no longer be told so.
       .map((session) => (leftFor(session) ? { ...session, continuedBy: null } : session));
@@ -129,11 +160,19 @@ export function neighbourFaults(victim: Victim, look: Look): string[] {
     ),
   );
   const leftFor = ({ id }: Session): boolean => left.has(id);
-  const rows = (store: Store) => store.rows.filter(({ id }) => id !== victim.id);
+  const rows = (store: Store) =>
+    store.rows.filter(({ id, reading }) => id !== victim.id && !isRenamed(victim, reading));
+  if (isNameless(victim, look)) {
+    const isStopped = ({ status }: Session): boolean => status.state === "stopped";
+    return others(look.dead).some(isStopped) ? ["another session is called stopped"] : [];
+  }
   return [
     !Bun.deepEquals(rows(look.store), rows(victim.store)) && "another record is read differently",
     !Bun.deepEquals(others(look.dead), others(victim.dead)) && "another session changed (nobody alive)",
-    !linkedByDirectory(victim) && !Bun.deepEquals(others(look.live), others(victim.live)) && "another session changed",
+    !linkedByDirectory(victim) &&
+      !namedByRecord(victim) &&
+      !Bun.deepEquals(others(look.live), others(victim.live)) &&
+      "another session changed",
   ].filter((fault) => fault !== false);
 }
 
@@ -144,6 +183,9 @@ function linkedByDirectory({ live }: Victim): boolean {
     return owner !== null && (id === null || owner.link === "cwd");
   });
 }
+
+/** Damaged, it leaves its process without a name: one more row, and a doubt about what else that process may have. */
+const namedByRecord = ({ adapter }: Victim): boolean => adapter.claims !== null && !hasClaimFiles(adapter);
 
 /** A damaged file may say less than before, never something else. */
 export function inventionFaults(victim: Victim, look: Look): string[] {
@@ -158,6 +200,7 @@ export function inventionFaults(victim: Victim, look: Look): string[] {
   };
   return (["live", "dead"] as const).flatMap((moment) => {
     const [state, activity, outcome] = words(look[moment]);
+    if (state === "none" && isNameless(victim, look)) return [];
     const [stateBefore, activityBefore, outcomeBefore] = words(victim[moment]);
     const fits =
       (state === stateBefore || state === "unknown") &&

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../../src/adapters/adapter.ts";
 import { findFiles } from "../../src/observe/files.ts";
+import { findRecords, readRecord } from "../../src/observe/records.ts";
 import { type CapturedCase, casesOf } from "../conformance/cases.ts";
 import { type Corpus, jsonOf } from "./mutate.ts";
 
@@ -19,9 +20,11 @@ export function materialOf(adapter: Adapter): Material {
   const cases = casesOf(adapter);
   const filesIn = (folder: string, sets: readonly (Adapter["claims"] | Adapter["subagentRecords"])[]) =>
     sets.flatMap((set) => (set === null ? [] : findFiles(join(folder, "home"), set).files));
-  const records = cases.flatMap(({ folder }) =>
-    filesIn(folder, adapter.records).map(({ path, subject }) => ({ bytes: readFileSync(path), id: subject })),
-  );
+  const kept = adapter.records.filter(({ assembled }) => assembled === undefined);
+  const records = cases.flatMap(({ folder }) => [
+    ...filesIn(folder, kept).map(({ path, subject }) => ({ bytes: readFileSync(path), id: subject })),
+    ...assembledIn(adapter, join(folder, "home")),
+  ]);
   // Often enough to be damaged among so many captured ones.
   const uncaptured = (uncapturedLines[adapter.agent] ?? []).map((line) => Buffer.from(`${JSON.stringify(line)}\n`));
   for (const bytes of uncaptured)
@@ -45,6 +48,19 @@ export function materialOf(adapter: Adapter): Material {
   const argvs = cases.flatMap(({ processes }) => (processes ?? []).map(({ argv }) => argv));
   return { adapter, cases, records, claims, lines, keys: [...keys], words: [...words], tokens: [...tokens], argvs };
 }
+
+/** What is no file of lines, as the lines that its parsers get: those for the state, then those of the conversation. */
+const assembledIn = (adapter: Adapter, home: string): { bytes: Buffer; id: string }[] =>
+  findRecords(adapter, home)
+    .visited.filter(({ set }) => set.assembled !== undefined)
+    .map((record) =>
+      readRecord(record, (file) => {
+        const lines = [...file.backward(), ...file.forward()].map((line) =>
+          line.ok ? JSON.stringify(line.value) : "",
+        );
+        return { bytes: Buffer.from(`${lines.join("\n")}\n`), id: record.subject };
+      }),
+    );
 
 /** Lines that the parsers know, by the agents' own programs, and that no capture holds. */
 const uncapturedLines: Record<string, unknown[]> = {

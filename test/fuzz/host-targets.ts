@@ -90,13 +90,15 @@ function damaged(said: readonly string[], dice: Dice, material: Material): strin
   return heard;
 }
 
+const asked = { secret: null, directories: ["/project"] };
+
 const refusals = ["no active turn", "not materialized", "\x1b[31m", ""];
 
 const idOf = (message: string): unknown => (jsonOf(message) as { id?: unknown } | null | undefined)?.id ?? null;
 
 function hostFaults({ adapter, store, nobody }: Victim, host: HostProtocol, heard: readonly string[]): string[] {
-  const answer = converse(host.sessions, heard);
-  const others = [host.interrupt("i"), host.send("i", 'a "text"\n', "m")].flatMap((talk) => {
+  const answer = converse(host.sessions(asked), heard);
+  const others = [host.interrupt("i", asked), host.send("i", 'a "text"\n', "m", asked)].flatMap((talk) => {
     const word = converse(talk, heard);
     return word === null
       ? []

@@ -1,5 +1,5 @@
 // Files of a size that nobody expects: how long one look takes, and how much memory.
-import type { Victim } from "../conformance/victim.ts";
+import { hasRecordFiles, type Victim } from "../conformance/victim.ts";
 import type { Dice } from "../truth/random.ts";
 import type { Material } from "./corpus.ts";
 import { jsonOf, repetitive } from "./mutate.ts";
@@ -13,6 +13,7 @@ const limitMb = 400;
 
 export function hugeTargets(material: Material, { records }: Homes): Target[] {
   const { adapter } = material;
+  if (!hasRecordFiles(adapter)) return [];
   return Object.entries(kinds).map(([kind, make]) => ({
     name: `huge-${kind}:${adapter.agent}`,
     // They take seconds: about one of all of these in each round.

@@ -5,7 +5,7 @@ import { read } from "../../src/core/problem.ts";
 import { linesBackward, linesForward } from "../../src/lib/jsonl.ts";
 import { entryOf } from "../../src/observe/conversation.ts";
 import { withFile } from "../../src/observe/files.ts";
-import { parseJson, recordFile } from "../../src/observe/stores.ts";
+import { parseJson, recordFile } from "../../src/observe/records.ts";
 import { sumUp } from "../../src/observe/totals.ts";
 import type { Dice } from "../truth/random.ts";
 import { filesNamed, type Material } from "./corpus.ts";
@@ -68,8 +68,8 @@ function recordCheck({ adapter }: Material, scratch: string, id: string, input: 
   return withFile(scratch, (open) => {
     const record = adapter.parseRecord(recordFile(file, open));
     const before = adapter.historyOf(recordFile(file, open));
-    const entries = [...linesForward(open.fd, open.size)].map((line) => entryOf(adapter, line));
-    const backward = [...linesBackward(open.fd, open.size, open.size)].length;
+    const entries = [...linesForward(open.bytes, open.size)].map((line) => entryOf(adapter, line));
+    const backward = [...linesBackward(open.bytes, open.size, open.size)].length;
     const facts = entries.flatMap((entry) => (entry.kind === "known" ? [entry.facts] : []));
     // Forward and backward see the same lines, an empty first one aside.
     const sameLines = Math.abs(entries.length - backward) <= 1;

@@ -90,7 +90,7 @@ function rulesFaults({ adapter }: Material, { name, detail }: Shape): string[] {
   const role = adapter.role(name, detail);
   const id = detail.argv === null ? null : adapter.argvId(detail.argv);
   const home = detail.env === null ? null : adapter.home(detail.env);
-  const ends = adapter.invocation.interrupt(detail.argv ?? []);
+  const ends = adapter.invocation.interrupt(detail.argv ?? [], null);
   return [
     ...(role === null || ["agent", "host", "helper"].includes(role) ? [] : [`its role is ${String(role)}`]),
     ...(id === null || adapter.isId(id) ? [] : ["the id in its arguments is no id"]),

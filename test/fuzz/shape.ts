@@ -85,7 +85,8 @@ export function claimFaults({ isId }: Adapter, pid: number, claim: PidClaim): st
   const { says } = claim;
   return failing([
     ["its session is no id", isText(claim.session) && isId(claim.session)],
-    ["its pid is another one", claim.pid === pid],
+    // NaN: the file is named after its session, and only its content says whose it is.
+    ["its pid is another one", Number.isNaN(pid) || claim.pid === pid],
     ["a word is no text", [claim.start, claim.boot, claim.namespace, claim.cwd, claim.job].every(isTextOrNull)],
     ["says has an unknown shape", says === null || (isActivity(says.activity) && isTextOrNull(says.reason))],
     ["says.since is no time", says === null || isTime(says.since)],

@@ -10,10 +10,11 @@ import type { Session, SessionList } from "../../src/core/session.ts";
 import { deadlineIn } from "../../src/lib/deadline.ts";
 import { entriesBackward, entriesForward, readHistory, startMark } from "../../src/observe/conversation.ts";
 import { readMore } from "../../src/observe/follow.ts";
-import { readStore, tailLimit } from "../../src/observe/stores.ts";
+import { recordAt, tailLimit } from "../../src/observe/records.ts";
+import { readStore } from "../../src/observe/stores.ts";
 import { readTotals } from "../../src/observe/totals.ts";
 import { faultsOf, isPlain, relativeFaults } from "../conformance/faults.ts";
-import { type Victim, victims } from "../conformance/victim.ts";
+import { databaseVictims, hasClaimFiles, hasRecordFiles, type Victim, victims } from "../conformance/victim.ts";
 import type { Dice } from "../truth/random.ts";
 import type { Material } from "./corpus.ts";
 import { jsonOf, mutate, mutatedJson } from "./mutate.ts";
@@ -27,12 +28,14 @@ export interface Homes {
 }
 
 export const homesFor = ({ adapter }: Material, folder: string): Homes => ({
-  records: victims(adapter, "record", `${folder}/${adapter.agent}`),
-  claims: adapter.claims === null ? [] : victims(adapter, "claim", `${folder}/${adapter.agent}`),
+  records: hasRecordFiles(adapter)
+    ? victims(adapter, "record", `${folder}/${adapter.agent}`)
+    : databaseVictims(adapter, `${folder}/${adapter.agent}`),
+  claims: hasClaimFiles(adapter) ? victims(adapter, "claim", `${folder}/${adapter.agent}`) : [],
 });
 
 export const storeTargets = (material: Material, { records, claims }: Homes): Target[] => [
-  target(material, "record", records),
+  ...(hasRecordFiles(material.adapter) ? [target(material, "record", records)] : []),
   ...(claims.length === 0 ? [] : [target(material, "claim", claims)]),
 ];
 
@@ -127,6 +130,8 @@ function proofFaults(adapter: Adapter, store: Store, { table, nobody }: Victim):
   });
 }
 
+const isNamedInside = ({ adapter }: Victim): boolean => adapter.records.some(({ idIn }) => idIn !== undefined);
+
 const twiceFaults = ({ sessions }: SessionList): string[] => {
   const ids = sessions.flatMap(({ id }) => (id === null ? [] : [id]));
   return new Set(ids).size === ids.length ? [] : ["one session has two rows"];
@@ -148,11 +153,11 @@ function shownFaults({ sessions }: SessionList): string[] {
 /** What logs, peek, result and the totals read. */
 function conversationFaults({ adapter, home, path, id }: Victim): string[] {
   if (!path.endsWith(".jsonl")) return [];
-  const place = { adapter, home, file: { path, subject: id } };
+  const place = { adapter, home, file: recordAt(adapter, path, id) };
   const { own, earlier } = readHistory(place);
   const [forward, backward] = [entriesForward, entriesBackward].map((read) => count(read(adapter, [own, ...earlier])));
   // It keeps what it reads, which is meant to be little.
-  const grown = own.mark.offset > mostFollowed ? forward : readMore(adapter, path, startMark).entries.length;
+  const grown = own.mark.offset > mostFollowed ? forward : readMore(adapter, place.file, startMark).entries.length;
   return [
     ...totalsFaults(readTotals(place)),
     // Of several chapters each reader skips what a fork did not inherit, from its own side.
@@ -175,8 +180,10 @@ function count(entries: Iterable<unknown>): number {
 function recordVictimFaults(victim: Victim, { store, live, dead }: Answers): string[] {
   return [
     ...announcedFaults(victim, store, live),
-    ...otherFaults(victim.dead, dead, victim.id, "nobody alive"),
-    ...(isLinkedByDirectory(victim) ? [] : otherFaults(victim.live, live, victim.id, "as captured")),
+    ...otherFaults(victim.dead, dead, victim.id, "nobody alive", isNamedInside(victim)),
+    ...(isLinkedByDirectory(victim)
+      ? []
+      : otherFaults(victim.live, live, victim.id, "as captured", isNamedInside(victim))),
   ];
 }
 
@@ -200,12 +207,13 @@ function announcedIds({ adapter, table, store }: Victim): string[] {
   });
 }
 
-const otherFaults = (before: SessionList, after: SessionList, id: string, when: string): string[] =>
+/** Where only its content says whose a record is, a broken one may be anybody's: unknown is honest. */
+const otherFaults = (before: SessionList, after: SessionList, id: string, when: string, mayDoubt: boolean): string[] =>
   before.sessions
     .filter((session) => session.id !== id && session.id !== null)
     .filter((session) => {
       const now = after.sessions.find((other) => other.id === session.id && other.home === session.home);
-      return !Bun.deepEquals(now?.status, session.status);
+      return !Bun.deepEquals(now?.status, session.status) && !(mayDoubt && now?.status.state === "unknown");
     })
     .map((session) => `another session's status changed (${when}): ${wordOf(session)}`);
 

@@ -193,7 +193,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a directory with two candidates picks one",
     "core/match-directory.ts",
-    "candidates.length === 1 && only !== undefined && processesOf.get(only.key)?.length === 1",
+    "more.length === 0 && only !== undefined && processesOf.get(only.key)?.length === 1",
     "only !== undefined",
   ),
   mutant(
@@ -211,8 +211,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a record older than the process is its own",
     "core/match-directory.ts",
-    "newest !== null && newest < row.startedAt - startSlackMs",
-    "false",
+    "const isPast = newest < row.startedAt - startSlackMs;",
+    "const isPast = false;",
   ),
   mutant("a record of another directory fits", "core/match-directory.ts", "        cwd === detail.cwd &&\n", ""),
   mutant(
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a live process without a session is not shown",
     "core/match-directory.ts",
-    "if (process.detail.ours) found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });",
+    "if (process.detail.ours) found.unrecorded.push({ process, maybe });",
     "",
   ),
   mutant(
@@ -269,7 +269,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "another session's process is a member",
     "core/family.ts",
-    "nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at)) ??",
+    "nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at)) ??",
     "nearest(row, (at) => multiplexer(at)) ??",
   ),
   mutant(
@@ -313,4 +313,102 @@ export const mutants: readonly Mutant[] = [
     "if (false) readClaimsAgain",
   ),
   mutant("a signal goes to whoever has the pid", "control/end.ts", "!sameProcess(row.identity, process) || ", ""),
+  // What each agent writes
+  mutant(
+    "who hides its arguments was started with nothing",
+    "core/match-directory.ts",
+    "if (isPast && rules.hidesArguments?.(detail) !== true) continue;",
+    "if (isPast) continue;",
+  ),
+  mutant(
+    "Pi's newest entry follows the line before it",
+    "adapters/pi-lines.ts",
+    "if (this.wanted !== undefined && entry.id !== this.wanted) {",
+    "if (false) {",
+  ),
+  mutant("a failed request of Pi is tried again by nobody", "adapters/pi-lines.ts", "!finalWords.test(error) || ", ""),
+  mutant(
+    "Gemini's wrapper is an agent",
+    "adapters/gemini.ts",
+    'const isAgent = env === null || !!env["GEMINI_CLI_NO_RELAUNCH"] || !!env["SANDBOX"];',
+    "const isAgent = env !== undefined;",
+  ),
+  mutant(
+    "Gemini's answer is the end of a turn",
+    "adapters/gemini-tail.ts",
+    'return { state: "closed", at, outcome: null, doubt: "its answer may have called a tool" };',
+    'return { state: "closed", at, outcome: "completed" };',
+  ),
+  mutant(
+    "the later version of a message is passed over",
+    "adapters/gemini-tail.ts",
+    'const calls = listIn(fields, "toolCalls").map((call) => textIn(call, "status"));',
+    "const calls: (string | null)[] = [];",
+  ),
+  mutant(
+    "a part of an id is the id",
+    "observe/records.ts",
+    "const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));",
+    "const subject = file.subject;",
+  ),
+  mutant(
+    "a record that names nobody hides nobody",
+    "observe/records.ts",
+    'throw Object.assign(new Error("its first line does not say whose record it is"), { code: "EINVAL" });',
+    'return "";',
+  ),
+  mutant(
+    "Qwen's starter is an agent",
+    "adapters/qwen.ts",
+    'return baseName(script) === "cli.js" ? "agent" : "helper";',
+    'return "agent";',
+  ),
+  mutant(
+    "an answer that was broken off is complete",
+    "adapters/qwen-lines.ts",
+    'isWhole ? "completed" : "interrupted"',
+    'isWhole ? "completed" : "completed"',
+  ),
+  mutant(
+    "npm's starter of Copilot is an agent",
+    "adapters/copilot.ts",
+    '.test(script) ? "helper" : null;',
+    '.test(script) ? "agent" : null;',
+  ),
+  mutant(
+    "the end of one call of the model is the end of a turn",
+    "adapters/copilot-lines.ts",
+    'listIn(answer.data, "toolRequests").length === 0',
+    'listIn(answer.data, "toolRequests").length >= 0',
+  ),
+  mutant(
+    "a question that was answered is still asked",
+    "adapters/copilot-lines.ts",
+    'if (type === "permission.completed") settled.add(data["requestId"]);',
+    "",
+  ),
+  mutant(
+    "OpenCode's first message speaks",
+    "adapters/opencode-store.ts",
+    "ORDER BY time_created DESC, id DESC",
+    "ORDER BY time_created, id",
+  ),
+  mutant(
+    "a call that has said nothing runs",
+    "adapters/opencode-turn.ts",
+    "const held = running.find((tool) => mayWait(tool)) ?? null;",
+    "const held = running.find((tool) => mayWait(tool) && false) ?? null;",
+  ),
+  mutant(
+    "what an older version kept counts as much",
+    "observe/records.ts",
+    "!(set.isOld === true && known.has(subject))",
+    "(set.isOld === true || !known.has(subject) || true)",
+  ),
+  mutant(
+    "the log of a database is not read",
+    "sys/sqlite.ts",
+    "if (isInUse(path)) return withConnection(path, use);",
+    'if (isInUse(path)) return withConnection(addressOf(path, "immutable=1"), use);',
+  ),
 ];

@@ -18,6 +18,7 @@ const hunters: readonly { name: string; command: (copy: string) => string[][] }[
   { name: "unit", command: () => [["bun", "test", "--bail", "./test/unit/core"]] },
   { name: "property", command: () => [["bun", "test", "--bail", "./test/property"]] },
   { name: "process", command: () => [["scripts/test", "--bail", "./test/process/linux.test.ts"]] },
+  { name: "other unit", command: () => [["bun", "test", "--bail", "./test/unit"]] },
   { name: "conformance", command: () => [["bun", "test", "--bail", "./test/conformance/captured.test.ts"]] },
   {
     name: "live",

@@ -37,7 +37,7 @@ const anId = fc.constantFrom("s1", "s2", "s3", "s4");
 const aPid = fc.integer({ min: 10, max: 15 });
 const aStart = fc.constantFrom("100", "200");
 const aTime = fc.constantFrom(ago(60), ago(20), ago(10), ago(5), ago(1));
-const aPlace = fc.constantFrom("/work", "/else");
+const aPlace = fc.constantFrom("/project", "/else");
 const sometimes = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null> =>
   fc.oneof({ arbitrary: fc.constant(null), weight: 3 }, { arbitrary: value, weight: 2 });
 const rarely = fc.integer({ min: 0, max: 7 }).map((n) => n === 0);

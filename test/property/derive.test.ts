@@ -183,6 +183,13 @@ const liveRow = (evidence: Evidence, wanted: ProcessIdentity): ProcessRow | unde
 const mayBeClaimed = ({ identity, detail }: ProcessRow, { pid, namespace }: PidClaim): boolean =>
   identity.pid === pid || ((namespace === null || detail?.namespace === namespace) && detail?.innerPid === pid);
 
+const claimsOf = ({ stores }: Evidence, agent: string, home: string, id: string): PidClaim[] =>
+  stores
+    .filter((store) => store.agent === agent && store.home === home)
+    .flatMap(({ claims }) =>
+      claims.flatMap(({ reading }) => (reading.ok && reading.value.session === id ? [reading.value] : [])),
+    );
+
 /** The one thing that the link of the status speaks of, looked up in what was seen. */
 function isNamed({ id, agent, home, status }: Session, evidence: Evidence): boolean {
   if (status.state !== "running" || id === null) return false;
@@ -190,7 +197,9 @@ function isNamed({ id, agent, home, status }: Session, evidence: Evidence): bool
   const locks = (row: ProcessRow | undefined): boolean =>
     agent === "locker" && row?.detail?.lockedFiles.includes(`/l/${id}.lock`) === true;
   if (owner.kind === "host") {
-    if (owner.process !== null && locks(liveRow(evidence, owner.process))) return true;
+    const row = owner.process === null ? undefined : liveRow(evidence, owner.process);
+    if (locks(row)) return true;
+    if (row !== undefined && claimsOf(evidence, agent, home, id).some((claim) => mayBeClaimed(row, claim))) return true;
     return evidence.hosts.some(
       ({ address, answer }) =>
         address === owner.address && answer.ok && answer.value.some((hosted) => hosted.id === id),
@@ -200,10 +209,7 @@ function isNamed({ id, agent, home, status }: Session, evidence: Evidence): bool
   const detail = first?.detail ?? null;
   switch (owner.link) {
     case "announced": {
-      const claims = evidence.stores.filter((s) => s.agent === agent && s.home === home).flatMap((s) => s.claims);
-      const words = claims.flatMap(({ reading }) =>
-        reading.ok && reading.value.session === id ? [reading.value] : [],
-      );
+      const words = claimsOf(evidence, agent, home, id);
       return locks(first) || (first !== undefined && words.some((word) => mayBeClaimed(first, word)));
     }
     case "assigned":

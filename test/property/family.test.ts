@@ -26,7 +26,7 @@ const aRow = (pid: number): fc.Arbitrary<ProcessRow> =>
       state: fc.constantFrom("S", "S", "S", "S", "T", "D", "Z"),
       tty: fc.constantFrom(null, null, null, "/dev/pts/1", "/dev/pts/2"),
       startedAt: fc.constantFrom(ago(10), ago(9), ago(8)),
-      cwd: fc.constantFrom("/work", "/work", "/"),
+      cwd: fc.constantFrom("/project", "/project", "/"),
       mark: maybe(...sessionIds),
       tag: maybe(...launchIds),
       sid: maybe("10", "11", "12"),

@@ -1,10 +1,9 @@
-// Announcements in files (`<pid>.json`): written whole for a twin, or with one thing wrong; and read back.
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+// Announcements in files: written whole for a twin, or with one thing wrong; and read back.
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { ClaimFormat } from "./format.ts";
 import { demoFormat } from "./format-demo.ts";
 import { absentAsNull, bootId, pidNamespace } from "./proc.ts";
-import { parseObject } from "./record.ts";
 import type { Twin } from "./twin.ts";
 
 export interface Claim {
@@ -30,7 +29,8 @@ export function writeAnnouncement(
   claim: Claim,
   twin: Pick<Twin, "cwd" | "argv" | "bornMs">,
 ): void {
-  const path = join(folder, `${claim.pid}.json`);
+  const path = join(folder, format.fileOf(claim));
+  mkdirSync(dirname(path), { recursive: true });
   const draft = format.inPlace ? path : `${path}.tmp`;
   writeFileSync(draft, format.write(claim, twin));
   if (draft !== path) renameSync(draft, path);
@@ -43,21 +43,25 @@ export function writeClaim(folder: string, claim: Omit<Claim, "status" | "waitin
   if (claims !== null) writeAnnouncement(folder, claims, whole, { cwd, argv: [], bornMs: Date.now() });
 }
 
-/** Every `<pid>.json`; a `null` claim could not be understood. */
+/** Every one below the folder; a `null` claim could not be understood. */
 export function readClaims(folder: string, format: ClaimFormat): ClaimReading[] {
-  const readings: ClaimReading[] = [];
-  for (const name of readdirSync(folder)) {
-    const pid = /^(\d+)\.json$/.exec(name)?.[1];
-    if (pid === undefined) continue;
-    readings.push({ pid: Number(pid), claim: readClaim(folder, format, Number(pid)) });
-  }
-  return readings;
+  return namesBelow(folder).flatMap((name) => {
+    const { pid, session = "" } = format.pattern.exec(name)?.groups ?? {};
+    return pid === undefined ? [] : [{ pid: Number(pid), claim: readClaim(folder, format, Number(pid), session) }];
+  });
 }
 
-export function readClaim(folder: string, format: ClaimFormat, pid: number): Claim | null {
-  const text = absentAsNull(() => readFileSync(join(folder, `${pid}.json`), "utf8"));
-  const value = text === null ? null : parseObject(text);
-  return value === null ? null : format.parse(value, pid);
+/** And in the folders in it, as deep as announcements are. */
+function namesBelow(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const isFolder = absentAsNull(() => lstatSync(join(folder, name)))?.isDirectory() ?? false;
+    return isFolder ? readdirSync(join(folder, name)).map((below) => join(name, below)) : [name];
+  });
+}
+
+export function readClaim(folder: string, format: ClaimFormat, pid: number, session: string): Claim | null {
+  const text = absentAsNull(() => readFileSync(join(folder, format.fileOf({ pid, session })), "utf8"));
+  return text === null ? null : format.parse(text, pid, session);
 }
 
 /** What is not said is not wrong. */

@@ -9,7 +9,17 @@ export type Bearing = Pick<Twin, "cwd" | "argv" | "argvSession" | "raised" | "ch
 export function adopt(world: World, session: Session, pid: number, bornMs: number, bearing: Bearing): Twin {
   const { format, id } = session;
   const word = format.firstWord(bearing.argv, session);
-  const twin: Twin = { ...identify(pid), format, bornMs, session: id, also: null, word, ...bearing };
+  const twin: Twin = {
+    ...identify(pid),
+    format,
+    bornMs,
+    session: id,
+    also: null,
+    word,
+    wrapper: null,
+    orders: null,
+    ...bearing,
+  };
   world.twins.push(twin);
   return twin;
 }

@@ -32,10 +32,13 @@ export function askEnvironment(world: World): Record<string, string> {
   return { ...world.environment, AGENTCTL_HOME: world.agentctlHome, XDG_CACHE_HOME: world.cache };
 }
 
+/** Shared memory in the shape of a file: the index of a database's log, in which readers leave marks, too. */
+export const isSharedMemory = (path: string): boolean => path.endsWith("-shm");
+
 /** Names, sizes, times and inodes of everything below, to see that asking changed nothing. */
 export function fingerprint(path: string): string {
   const stat = lstatSync(path, { bigint: true });
-  const mark = `${path} ${stat.mode} ${stat.size} ${stat.mtimeNs} ${stat.ino}`;
+  const mark = `${path} ${stat.mode} ${stat.size} ${isSharedMemory(path) ? "" : stat.mtimeNs} ${stat.ino}`;
   // Not readdir's own recursion: Bun 1.4 follows links with it, also those that lead to themselves.
   const below = stat.isDirectory() ? readdirSync(path).sort() : [];
   return [mark, ...below.map((name) => fingerprint(join(path, name)))].join("\n");

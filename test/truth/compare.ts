@@ -76,6 +76,8 @@ function compareSession(expectation: Expectation, rows: Row[], tally: Tally): Li
     countFor(tally, agent, "unclear");
   }
   if (isWrongGuess(row, answers)) tally["wrong weak guess (allowed)"]++;
+  if (row.state === "stopped" && answers.every((answer) => answer.state !== "stopped" || answer.unseen === true))
+    tally["opened unseen (allowed)"]++;
   return [];
 }
 

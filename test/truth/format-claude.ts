@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Fields, Format, Word } from "./format.ts";
 import { pidNamespace } from "./proc.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./record.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
 import type { Twin } from "./twin.ts";
 import type { Session } from "./world.ts";
 
@@ -19,11 +19,15 @@ export const claudeFormat: Format = {
     folder: "sessions",
     inPlace: true,
     hasBoot: false,
+    fileOf: ({ pid }) => `${pid}.json`,
+    pattern: /^(?<pid>\d+)\.json$/,
     hasNamespace: ({ argv }) => !isOld(argv),
     write: writeAnnouncement,
-    parse: parseAnnouncement,
+    parse: (text, pid) => parseAnnouncement(parseObject(text) ?? {}, pid),
   },
-  lockPath: null,
+  database: null,
+  idInside: false,
+  lock: null,
   newId: (dice) => dice.uuid(),
   recordPath: ({ home, id, cwd }) => join(home, "projects", cwd.replace(/[^A-Za-z0-9]/g, "-"), `${id}.jsonl`),
   argv(manner, id, dice) {
@@ -33,10 +37,13 @@ export const claudeFormat: Format = {
     if (manner === "nameless") return style;
     return manner === "argv" || dice.chance(0.5) ? [...style, "--session-id", id] : style;
   },
+  mayMoveOn: () => false,
   argvNames: (argv, id) => argv.includes(id),
+  nestedArgv: (id) => ["--session-id", id],
+  hidesArguments: false,
   tidiesOnTerm: true,
   writesLate: true,
-  linksByDirectory: false,
+  announces: () => true,
   manyWriters: true,
   can(_session, event, actor) {
     if (event === "question" || event === "answer" || event === "background")

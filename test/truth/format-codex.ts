@@ -14,7 +14,9 @@ export const codexFormat: Format = {
   environment: () => ({}),
   records: "sessions",
   claims: null,
-  lockPath: (id) => join("thread-writer-locks", `${id}.lock`),
+  database: null,
+  idInside: false,
+  lock: { path: (id) => join("thread-writer-locks", `${id}.lock`), isExclusive: true },
   newId: (dice) => dice.uuid().replace(/^(.{14})./, "$17"),
   recordPath({ home, id, bornMs }) {
     const [day = "", time = ""] = new Date(bornMs).toISOString().slice(0, 19).split("T");
@@ -28,10 +30,13 @@ export const codexFormat: Format = {
     if (dice.chance(0.6)) return ["exec", "--json", dice.pick(["-", "go on", id])];
     return [];
   },
+  mayMoveOn: () => false,
   argvNames: (argv, id) => argv[0] === "exec" && argv[2] === "resume" && argv[3] === id,
+  nestedArgv: (id) => ["exec", "--json", id],
+  hidesArguments: false,
   tidiesOnTerm: false,
   writesLate: true,
-  linksByDirectory: false,
+  announces: () => true,
   manyWriters: false,
   can(session, event, actor) {
     if (event === "background" || event === "title") return false;

@@ -1,7 +1,7 @@
 // The demo agent, as src/adapters/demo.md describes it.
 import { join } from "node:path";
 import type { Format } from "./format.ts";
-import { closed, type Line, noTurn, openedAt, recordLine, type Turn } from "./record.ts";
+import { closed, type Line, noTurn, openedAt, parseObject, recordLine, type Turn } from "./record.ts";
 
 export const demoFormat: Format = {
   agent: "demo",
@@ -15,15 +15,20 @@ export const demoFormat: Format = {
     inPlace: false,
     hasBoot: true,
     hasNamespace: () => true,
+    fileOf: ({ pid }) => `${pid}.json`,
+    pattern: /^(?<pid>\d+)\.json$/,
     write: ({ pid, start, boot, namespace, session }, { cwd }) =>
       JSON.stringify({ pid, start, boot, namespace, session, cwd, at: new Date().toISOString() }),
-    parse({ pid, start, boot, namespace, session }) {
+    parse(text) {
+      const { pid, start, boot, namespace, session } = parseObject(text) ?? {};
       if (typeof pid !== "number" || typeof start !== "string" || typeof boot !== "string") return null;
       if (typeof namespace !== "string" || typeof session !== "string") return null;
       return { pid, start, boot, namespace, session, status: null, waitingFor: null };
     },
   },
-  lockPath: null,
+  database: null,
+  idInside: false,
+  lock: null,
   newId: (dice) => dice.uuid(),
   recordPath: ({ home, id }) => join(home, "sessions", `${id}.jsonl`),
   argv(manner, id, dice) {
@@ -33,10 +38,13 @@ export const demoFormat: Format = {
     if (manner === "nameless") return dice.chance(0.5) ? ["--no-announce"] : [];
     return dice.chance(0.5) ? ["--session-id", id] : [];
   },
+  mayMoveOn: () => false,
   argvNames: (argv, id) => argv.includes(id),
+  nestedArgv: (id) => ["--session-id", id],
+  hidesArguments: false,
   tidiesOnTerm: true,
   writesLate: false,
-  linksByDirectory: true,
+  announces: (argv) => !argv.includes("--no-announce"),
   manyWriters: true,
   can: () => true,
   begin: ({ id, cwd }) => recordLine("session", { version: 1, id, cwd, model: "demo-1", parent: null }),
@@ -51,6 +59,7 @@ export const demoFormat: Format = {
     },
     isHeader: ({ type }) => type === "session",
     isMark: ({ type }) => type === "prompt" || type === "end",
+    isMessage: ({ type }) => type !== "title" && type !== "background",
     turnOf,
   },
 };

@@ -1,5 +1,6 @@
 // What the harness must know of an agent to play it and to read it back: where it writes, what, and how it announces itself.
 // Written from the agents' notes and captured files alone; shares nothing with the product's adapters.
+import type { Database } from "bun:sqlite";
 import type { Claim } from "./announcement.ts";
 import type { Dice } from "./random.ts";
 import type { Line, Turn } from "./record.ts";
@@ -13,26 +14,43 @@ export interface Format {
   agent: string;
   /** The name of its processes. */
   command: string;
-  /** A script has the shell as its first argument; an agent that is told by that one needs a shell under its own name. */
-  program: "script" | "shell";
+  /**
+   * A script has the shell as its first argument; an agent that is told by that one needs a shell under its own name. One
+   * that is told by more than that wears a guise.
+   */
+  program: "script" | "shell" | Guises;
   /** Below the folder of all homes. */
   home: string;
   environment(home: string): Record<string, string>;
   /** Below its home: the folder of all records, and that of the announcements. */
   records: string;
   claims: ClaimFormat | null;
-  /** Below its home, by session id: the file whose kernel lock is the announcement. */
-  lockPath: ((id: string) => string) | null;
+  /** Records are rows of a database instead of files of lines. */
+  database: DatabaseFormat | null;
+  /** Only the first line says whose record it is: without it nobody can tell which sessions there are. */
+  idInside: boolean;
+  /** The file whose kernel lock is the announcement; null: there is none. */
+  lock: LockFormat | null;
+  /** Small files that are written with the first line of a record, by their path from its folder. */
+  beside?(session: Session): Record<string, string>;
+  /** They hold the directory of the session: its lines do not. */
+  cwdBeside?: boolean;
   newId(dice: Dice): string;
   recordPath(session: Session): string;
   argv(manner: Manner, id: string, dice: Dice): string[];
   argvNames(argv: readonly string[], id: string): boolean;
+  /** A person may go on to another session in it, without a sign. */
+  mayMoveOn(argv: readonly string[]): boolean;
+  /** Arguments of one that is started by another one's tool: the last word is in no other argv. */
+  nestedArgv(id: string): string[];
+  /** It overwrites its arguments: it may have been started with any session. */
+  hidesArguments: boolean;
   /** What SIGTERM leaves: nothing, or what SIGKILL leaves. */
   tidiesOnTerm: boolean;
   /** Lines may come later than what they tell. */
   writesLate: boolean;
-  /** A silent process may be linked by its directory. */
-  linksByDirectory: boolean;
+  /** Whether a process with these arguments tells its session sooner or later. One that never does may be linked by its directory. */
+  announces(argv: readonly string[]): boolean;
   /** Several processes may have one session. */
   manyWriters: boolean;
   /** Whether this agent, in this mood, has such an event. */
@@ -45,6 +63,35 @@ export interface Format {
   reader: Reader;
 }
 
+/** What processes of an agent look like: the agent itself, and what stays above it as its parent, if anything does. */
+export interface Guises {
+  agent: Guise;
+  wrapper: Guise | null;
+}
+
+export interface Guise {
+  /** The file that runs, below the folder of programs. */
+  exe: string;
+  /** What it calls itself in the process table. */
+  name: string;
+  /** What its parent adds to its environment. */
+  environment?: Record<string, string>;
+  /** The bytes of its arguments, as the kernel shows them. */
+  commandLine(argv: readonly string[]): string;
+}
+
+export const wordsOf = (words: readonly string[]): string => words.map((word) => `${word}\0`).join("");
+
+export interface DatabaseFormat {
+  schema: string;
+  /** Puts what a line of `Format.lines` tells into its tables. */
+  put(database: Database, line: Fields): void;
+  /** The same lines, out of what stands there; null: there is no such session. */
+  lines(database: Database, id: string): Fields[] | null;
+  /** The same from what older versions kept, which counts where the database has no such session. */
+  oldLines(home: string, id: string): Fields[] | null;
+}
+
 export type Fields = Record<string, unknown>;
 
 /** The process's own word beside its announcement. */
@@ -53,10 +100,21 @@ export interface Word {
   waitingFor: string | null;
 }
 
+export interface LockFormat {
+  /** Below its home. */
+  path(id: string, pid: number): string;
+  /** One for each session: only one process may have it, and nobody has a session, or writes, before that. */
+  isExclusive: boolean;
+}
+
 export interface ClaimFormat {
   folder: string;
+  /** Its file below the folder. */
+  fileOf(claim: Pick<Claim, "pid" | "session">): string;
+  /** Finds `pid` in a path below the folder, and `session` where it is there. */
+  pattern: RegExp;
   write(claim: Claim, twin: Pick<Twin, "cwd" | "argv" | "bornMs">): string;
-  parse(value: Fields, pid: number): Claim | null;
+  parse(text: string, pid: number, session: string): Claim | null;
   /** Rewritten in place, or renamed into it. */
   inPlace: boolean;
   hasNamespace(twin: Twin): boolean;
@@ -68,5 +126,7 @@ export interface Reader {
   accept(line: Fields): Line | null;
   isHeader(line: Line): boolean;
   isMark(line: Line): boolean;
+  /** Its time counts as that of the last message; absent: that of every line does. */
+  isMessage?(line: Line): boolean;
   turnOf(lines: readonly Line[]): Turn;
 }

@@ -8,7 +8,7 @@
 // 6. Two lists in a row are equal but for the time of asking.
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Reply } from "./ask.ts";
+import { isSharedMemory, type Reply } from "./ask.ts";
 import { judgeCost, listWords, tell } from "./product.ts";
 import { Dice } from "./random.ts";
 import { judge } from "./side.ts";
@@ -72,14 +72,18 @@ export function readingWords(id: string): string[][] {
 
 type Footprint = Map<string, string>;
 
-/** Of everything but the cache. The time of change tells of every write, also of one that put the other times back. */
+/**
+ * Of everything but the cache. The time of change tells of every write, also of one that put the other times back. SQLite, run
+ * by root, gives a database's log the owner that it has already, which counts as a change.
+ */
 function footprint(world: World): Footprint {
   const marks: Footprint = new Map();
   const walk = (path: string): void => {
     if (path === world.cache) return;
     const stat = lstatSync(path, { bigint: true });
     // Whoever makes the cache anew changes the folder around it; all else in that folder is seen by its name.
-    if (path !== world.root) marks.set(path, `${stat.mode} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs} ${stat.ino}`);
+    const times = isSharedMemory(path) ? [] : [stat.mtimeNs, path.endsWith("-wal") ? "" : stat.ctimeNs];
+    if (path !== world.root) marks.set(path, `${stat.mode} ${stat.size} ${times} ${stat.ino}`);
     if (stat.isDirectory()) for (const name of readdirSync(path)) walk(join(path, name));
   };
   walk(world.root);

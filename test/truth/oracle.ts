@@ -1,8 +1,9 @@
 // The oracle: what may be said about each session, from what the harness did and what stands in the files.
 // It knows every process; it shares no code with the product, only the written format and the contract.
 import { type Claim, isFromHere, readClaims } from "./announcement.ts";
+import { aroundStartMs, directoryLinks, type Links } from "./directory.ts";
 import { pidNamespace } from "./proc.ts";
-import { type RecordReading, readRecord, type Turn } from "./record.ts";
+import type { RecordReading, Turn } from "./record.ts";
 import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
 import type { Session, Store, World } from "./world.ts";
 
@@ -19,7 +20,8 @@ export type Answer =
       /** Allowed by the rule for weak links, and yet not true. */
       wrongGuess: boolean;
     }
-  | { state: "stopped"; outcomes: (string | null)[] }
+  /** `unseen`: one that never speaks has it open, and has written nothing there. */
+  | { state: "stopped"; outcomes: (string | null)[]; unseen?: boolean }
   | { state: "unknown" };
 
 export interface Expectation {
@@ -45,6 +47,8 @@ interface Sight {
   announced: Set<Twin>;
   nameless: Twin[];
   muted: Twin[];
+  /** Of those, interfaces that may have left the session they were started with. */
+  movers: Twin[];
   readings: Map<Session, RecordReading>;
   /** Session ids claimed from another pid namespace: their process may live where we cannot see. */
   claimedElsewhere: Set<string>;
@@ -52,6 +56,9 @@ interface Sight {
   /** What live processes say of themselves, where their announcement is true. */
   words: Map<Twin, Claim>;
   someClaimUnread: boolean;
+  /** The records do not tell which sessions there are. */
+  unlisted: boolean;
+  links: Links;
 }
 
 export function expect(world: World): Expected {
@@ -78,20 +85,54 @@ function look(world: World, store: Store): Sight {
     const claim = understood.find(({ pid }) => pid === twin.pid);
     return claim === undefined || claim.status === null ? [] : [[twin, claim]];
   });
+  const readings = new Map(own.map((each) => [each, ofSomebody(world.read(each), each)]));
+  const nameless = live.filter((twin) => !announced.has(twin) && twin.argvSession === null);
+  const unlisted = world.isBroken(store) || (format.idInside && [...readings.values()].some(isOfUnknown));
+  const someClaimUnread = claimsBroken || claims.some(({ claim }) => claim === null);
+  const movers = live.filter((twin) => !announced.has(twin) && mayHaveMoved(twin, readings));
+  const isNamed = (session: Session) => live.some((twin) => serves(twin, session.id) && !nameless.includes(twin));
   return {
     world,
     store,
     live,
     announced,
-    nameless: live.filter((twin) => !announced.has(twin) && twin.argvSession === null),
-    muted: live.filter((twin) => !announced.has(twin) && twin.argvSession !== null && unreadPids.has(twin.pid)),
-    readings: new Map(own.map((each) => [each, readRecord(world.recordPath(each), format.reader)])),
+    nameless,
+    muted: [
+      ...live.filter((twin) => !announced.has(twin) && twin.argvSession !== null && unreadPids.has(twin.pid)),
+      ...movers,
+    ],
+    movers,
+    readings,
     claimedElsewhere: new Set(understood.filter(isFromElsewhere).map(({ session }) => session)),
     claimed: new Set(understood.map(({ session }) => session)),
     words: new Map(words),
-    someClaimUnread: claimsBroken || claims.some(({ claim }) => claim === null),
+    someClaimUnread,
+    unlisted,
+    links: directoryLinks({ nameless, readings, isNamed, isVague: unlisted || someClaimUnread }),
   };
 }
+
+/** A person may have gone on in it to another session of its directory that was written since. */
+function mayHaveMoved(twin: Twin, readings: ReadonlyMap<Session, RecordReading>): boolean {
+  if (twin.argvSession === null || !twin.format.mayMoveOn(twin.argv)) return false;
+  return [...readings].some(
+    ([session, reading]) =>
+      session.id !== twin.argvSession &&
+      reading.kind !== "absent" &&
+      (reading.kind !== "record" ||
+        reading.damaged ||
+        (reading.lastAtMs > twin.startMs - aroundStartMs && (reading.cwd === null || reading.cwd === twin.cwd))),
+  );
+}
+
+/** Where the first line says whose record it is, one without any is nobody's. */
+function ofSomebody(reading: RecordReading, { format }: Session): RecordReading {
+  const isNobodys =
+    reading.kind === "empty" || reading.kind === "torn-header" || (reading.kind === "garbage" && !reading.lines);
+  return format.idInside && isNobodys ? { kind: "absent" } : reading;
+}
+
+const isOfUnknown = ({ kind }: RecordReading): boolean => ["unreadable", "garbage", "headless"].includes(kind);
 
 function expectSession(sight: Sight, session: Session): Expectation {
   const owners = sight.live.filter((twin) => serves(twin, session.id) && mayOwn(twin, sight));
@@ -116,59 +157,52 @@ function expectSession(sight: Sight, session: Session): Expectation {
 
 /** Who announces by a lock has no session before it holds it; only what `exec resume` was started with is as good as that. */
 function mayOwn(twin: Twin, { announced }: Sight): boolean {
-  return twin.format.lockPath === null || announced.has(twin) || twin.argvSession !== null;
+  return twin.format.lock?.isExclusive !== true || announced.has(twin) || twin.argvSession !== null;
 }
 
 /** Its process lives but does not say which session it serves: anything but "stopped". */
 function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expectation {
-  const reading = readingOf(sight, session);
-  const byDirectory = sight.store.format.linksByDirectory ? owners : [];
-  const guesses = byDirectory.map((twin) => running(sight, reading, [twin], owners, ["cwd"]));
-  return {
-    session,
-    row: rowOf(sight, session, sight.claimed.has(session.id)),
-    answers: [{ state: "unknown" }, ...guesses],
-  };
+  const row = rowOf(sight, session, sight.claimed.has(session.id));
+  const { must, guesses } = byDirectory(sight, session, owners);
+  if (must.length > 0) return { session, row, answers: must };
+  const answers: Answer[] = [{ state: "unknown" }, ...guesses];
+  if (owners.every((twin) => sight.links.isUnseen(twin, session)) && !sight.links.isDoubted(session))
+    answers.push(...deadAnswers(readingOf(sight, session)).map((answer) => ({ ...answer, unseen: true })));
+  return { session, row, answers };
 }
 
 function expectDead(sight: Sight, session: Session): Expectation {
   const elsewhere = sight.claimedElsewhere.has(session.id);
   const row = rowOf(sight, session, elsewhere);
-  if (elsewhere || sight.store.recordsBroken) return { session, row, answers: [{ state: "unknown" }] };
+  if (elsewhere || sight.unlisted) return { session, row, answers: [{ state: "unknown" }] };
+  const { must, guesses } = byDirectory(sight, session, []);
+  if (must.length > 0) return { session, row, answers: must };
+  // Somebody is there who may well have it.
+  if (sight.links.isDoubted(session)) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   const answers = deadAnswers(readingOf(sight, session));
   // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
-  if (sight.nameless.length > 0 || sight.someClaimUnread) answers.push({ state: "unknown" });
-  answers.push(...weakGuesses(sight, session));
-  return { session, row, answers };
+  if (sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread) answers.push({ state: "unknown" });
+  return { session, row, answers: [...answers, ...guesses] };
 }
 
 function rowOf(sight: Sight, session: Session, mayBeKnown: boolean): Expectation["row"] {
-  if (sight.store.recordsBroken) return "optional";
-  if (readingOf(sight, session).kind !== "absent") return "required";
+  const reading = readingOf(sight, session);
+  if (sight.world.isBroken(sight.store) || (sight.store.format.idInside && isOfUnknown(reading))) return "optional";
+  if (reading.kind !== "absent") return "required";
   return mayBeKnown ? "optional" : "forbidden";
 }
 
-// One process that announces nothing and one record of its directory that is younger: linked by the written rule.
-// Here the oracle knows better, so the answer is allowed and counted as a wrong guess.
-function weakGuesses(sight: Sight, session: Session): Answer[] {
-  const onlyCandidate = (twin: Twin) => {
-    const candidates = [...sight.readings].filter(([each, reading]) => isCandidate(sight, twin, each, reading));
-    return candidates.length === 1 && candidates[0]?.[0] === session;
-  };
+// Linked by the written rule for those who never speak. Where the oracle knows better it is allowed, and counted as a wrong guess.
+function byDirectory(sight: Sight, session: Session, owners: Twin[]): { must: Answer[]; guesses: Answer[] } {
   const reading = readingOf(sight, session);
-  if (!sight.store.format.linksByDirectory) return [];
-  return sight.nameless
-    .filter(onlyCandidate)
-    .map((twin) => ({ ...running(sight, reading, [twin], [twin], ["cwd"]), wrongGuess: true }));
-}
-
-// Start times have ticks of 10 ms, and the wall clock is read at another moment.
-const clockSlackMs = 25;
-
-function isCandidate(sight: Sight, twin: Twin, session: Session, reading: RecordReading): boolean {
-  if (reading.kind !== "record" || reading.cwd !== twin.cwd) return false;
-  if (reading.lastAtMs < twin.bornMs - clockSlackMs) return false;
-  return !sight.live.some((each) => serves(each, session.id) && !sight.nameless.includes(each));
+  const answersOf = (twins: Twin[]) =>
+    twins.map((twin): Answer => {
+      const most = owners.includes(twin) ? owners : [...owners, twin];
+      const answer = running(sight, reading, [twin], most, ["cwd"]);
+      return { ...answer, wrongGuess: !serves(twin, session.id) };
+    });
+  const { must, may } = sight.links.of(session);
+  return { must: answersOf(must), guesses: answersOf(may) };
 }
 
 function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwners: Twin[], links: string[]) {
@@ -201,14 +235,10 @@ function byRecord(turns: Turn[], owners: Twin[], mostOwners: Twin[]): Doing {
 function inheritance({ turn, markedAtMs }: Turn, owners: Twin[]): "yes" | "no" | "maybe" {
   // Twins have no terminals: an old end of turn says as little of what they do as an old beginning.
   if (turn === "none" || markedAtMs === null || owners.length === 0) return "no";
-  const firstBorn = Math.min(...owners.map(({ bornMs }) => bornMs));
+  const firstBorn = Math.min(...owners.map(({ startMs }) => startMs));
   if (firstBorn > markedAtMs + aroundStartMs) return "yes";
-  return firstBorn + lateStartMs > markedAtMs ? "maybe" : "no";
+  return firstBorn + aroundStartMs > markedAtMs ? "maybe" : "no";
 }
-
-const aroundStartMs = 100;
-/** Between the moment before a start and the process itself. */
-const lateStartMs = 500;
 
 /** Of several processes the one that needs a person most is heard: nobody is idle while another one works. */
 function byWord(words: Claim[], turns: Turn[], reading: RecordReading): Doing {
@@ -251,6 +281,7 @@ function activityOf(says: Turn): string {
     return says.doubt ? "unclear" : "working";
   }
   if (says.needs !== null) return "waiting";
+  if (says.doubt) return "unclear";
   // Before the first prompt no end of a turn was recorded either.
   return says.turn === "closed" ? "idle" : "unclear";
 }
@@ -261,7 +292,7 @@ function outcomeOf(says: Turn): string | null {
 }
 
 function expectComplete(sight: Sight): boolean | null {
-  if (sight.store.recordsBroken || sight.store.claimsBroken) return false;
+  if (sight.unlisted || sight.store.claimsBroken) return false;
   const whole = [...sight.readings.values()].every((reading) =>
     reading.kind === "record" ? !reading.damaged : reading.kind === "absent",
   );

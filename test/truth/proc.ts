@@ -29,6 +29,14 @@ export function readProcStat(pid: number): ProcStat | null {
   return { state: fields[0] ?? "", start: fields[19] ?? "" };
 }
 
+/** When it was started, by the clock on the wall; to a tick or two. */
+export function wallTimeOf({ start }: ProcStat): number {
+  const upSeconds = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
+  return Date.now() - upSeconds * 1000 + Number(start) * tickMs;
+}
+
+const tickMs = 10;
+
 export function readProcName(pid: number): string {
   return absentAsNull(() => readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd()) ?? "";
 }

@@ -19,12 +19,13 @@ export interface Line extends Fields {
 
 /** What is known from the lines. */
 export interface Turn {
-  turn: "none" | "open" | "closed";
+  /** "unclear": whole lines that do not say. */
+  turn: "none" | "open" | "closed" | "unclear";
   /** Waits for a person, and says so in the record. */
   question: string | null;
   /** A tool call without its result: what it is about. */
   pending: string | null;
-  /** That call may just as well wait for a person: nobody can tell from the record. */
+  /** That call may just as well wait for a person; or what was closed may go on by itself: nobody can tell from the record. */
   doubt: boolean;
   /** null: no turn was closed last. */
   outcome: string | null;
@@ -54,7 +55,8 @@ export type RecordReading =
   | { kind: "absent" }
   | { kind: "unreadable" }
   | { kind: "empty" }
-  | { kind: "garbage" }
+  /** `lines`: at least one is complete. */
+  | { kind: "garbage"; lines: boolean }
   /** The first line is not finished, and nothing follows. */
   | { kind: "torn-header" }
   /** Some lines are good, but the first is not the session's own. */
@@ -84,6 +86,11 @@ export function readRecord(path: string, reader: Reader = demoFormat.reader): Re
   }
 }
 
+/** What a database gave instead of a file: nothing is torn there, but a row may be broken. */
+export function readLines(values: readonly Fields[], reader: Reader): RecordReading {
+  return parseRecord(Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join("")), reader);
+}
+
 function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
   if (bytes.length === 0) return { kind: "empty" };
   const pieces = new TextDecoder().decode(bytes).split("\n");
@@ -91,16 +98,18 @@ function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
   const lines = pieces.map((text) => parseLine(text, reader));
   const good = lines.filter((line) => line !== null);
   if (good.length === 0) {
-    return tail.startsWith("{") && pieces.length === 0 ? { kind: "torn-header" } : { kind: "garbage" };
+    const lines = pieces.length > 0;
+    return tail.startsWith("{") && !lines ? { kind: "torn-header" } : { kind: "garbage", lines };
   }
   const [header = null] = lines;
   const says = reader.turnOf(good);
   if (header === null || !reader.isHeader(header)) return { kind: "headless", says };
   const last = parseLine(tail, reader);
+  const messages = good.filter((line) => reader.isMessage?.(line) ?? true);
   return {
     kind: "record",
     cwd: good.find(({ cwd }) => cwd !== null)?.cwd ?? null,
-    lastAtMs: Math.max(...good.map(({ atMs }) => atMs).filter(Number.isFinite)),
+    lastAtMs: Math.max(...(messages.length > 0 ? messages : good).map(({ atMs }) => atMs).filter(Number.isFinite)),
     says,
     unclear: tail !== "" || brokenAfterLastMark(lines, reader),
     damaged: tail !== "" || lines.includes(null),

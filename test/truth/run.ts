@@ -1,7 +1,7 @@
 // The truth harness: random schedules over scripted agents of every format; after every step, what agentctl says is compared
 // with what is true.
 //
-//   bun test/truth/run.ts --schedules 200 --seed 1 [--minutes 5] [--agents scripted|real|all] [--steps 8] [--bin dist/agentctl] [--workers 2]
+//   bun test/truth/run.ts --schedules 200 --seed 1 [--minutes 5] [--agents scripted|real|all] [--steps 8] [--bin dist/agentctl] [--workers 2] [--cast pi,demo]
 //   bun test/truth/run.ts --replay "start:1:4711 prompt:1:12 kill:1:99" [--schedules 50: so many times]
 //
 // How it works
@@ -14,6 +14,7 @@
 // - in-process.ts asks the product's own code the same question and compares it with the process's answer.
 // - A step is name:session:seed. All its choices come from its seed, so a list of steps is a replay.
 // - A check is one session compared. The first lie ends a schedule; its steps are shortened by dropping what is not needed.
+// - Each schedule plays three agents, drawn by its first step, or those of `--cast`; agentctl's own launches are demo agents.
 // - `--minutes` draws fresh schedules until the time is over. `--agents real` runs test/truth/real/run.ts instead, `all` both.
 //
 // What it does not do: nothing changes while agentctl looks (each answer is about a world at rest); no hosts; one home per agent.
@@ -41,6 +42,7 @@ const { values: options } = parseArgs({
     workers: { type: "string", default: "2" },
     bin: { type: "string", default: join(repository, "dist/agentctl") },
     replay: { type: "string" },
+    cast: { type: "string" },
     inside: { type: "string" },
   },
 });
@@ -106,6 +108,7 @@ function orders(base: string, first: number, most: number): Order[] {
     steps: Number(options.steps),
     schedules: all.filter((schedule) => schedule % workers === worker),
     replay,
+    cast: options.cast?.split(",") ?? null,
   }));
 }
 
@@ -151,7 +154,8 @@ function printFailure(failure: Failure): string {
     untried: "not shortened, as there were enough before; replay:",
   };
   const program = "half" in failure ? "test/agents/run test/truth/real/run.ts" : "bun test/truth/run.ts";
-  const replay = `${program} --seed ${options.seed} --bin ${options.bin} --replay "${failure.steps}"`;
+  const cast = options.cast === undefined ? "" : `--cast ${options.cast} `;
+  const replay = `${program} --seed ${options.seed} --bin ${options.bin} ${cast}--replay "${failure.steps}"`;
   return [
     `LIE in schedule ${failure.schedule} of seed ${options.seed} (${options.steps} steps)`,
     ...failure.lies.map(({ kind, text }) => `  ${kind}: ${text}`),

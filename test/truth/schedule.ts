@@ -1,6 +1,8 @@
 // A schedule: steps chosen by dice among those that make sense now, and their text form for a replay.
+import { formats } from "./formats.ts";
 import { Dice } from "./random.ts";
 import { actingSteps } from "./steps-acting.ts";
+import { databaseSteps } from "./steps-database.ts";
 import { disguiseSteps } from "./steps-disguise.ts";
 import { faultSteps } from "./steps-faults.ts";
 import { processSteps } from "./steps-process.ts";
@@ -22,11 +24,33 @@ export interface Step {
   seed: number;
 }
 
+const castSize = 3;
+
+/** Who plays: few agents at a time, so that their sessions meet. A list without it plays all. */
+const cast: Action = {
+  weight: 0,
+  targets: (world) => (world.sessions.size === 0 ? [0] : []),
+  async run(world, _target, dice) {
+    const rest = [...formats];
+    world.cast = Array.from({ length: castSize }, () => rest.splice(dice.below(rest.length), 1)).flat();
+  },
+};
+
 const actions = new Map<string, Action>(
-  Object.entries({ ...processSteps, ...recordSteps, ...storeSteps, ...faultSteps, ...disguiseSteps, ...actingSteps }),
+  Object.entries({
+    cast,
+    ...processSteps,
+    ...databaseSteps,
+    ...recordSteps,
+    ...storeSteps,
+    ...faultSteps,
+    ...disguiseSteps,
+    ...actingSteps,
+  }),
 );
 
 export function chooseStep(world: World, dice: Dice): Step {
+  if (world.cast === formats) return { name: "cast", target: 0, seed: dice.below(1_000_000) };
   const possible = [...actions].map(([name, action]) => ({
     name,
     weight: action.weight,

@@ -9,7 +9,6 @@ import type { Answer, Expected } from "./oracle.ts";
 import { absentAsNull, until } from "./proc.ts";
 import { begin, binaryUnderTest, type Told, tell } from "./product.ts";
 import type { Dice } from "./random.ts";
-import { readRecord } from "./record.ts";
 import type { Action } from "./schedule.ts";
 import { judge } from "./side.ts";
 import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
@@ -32,7 +31,8 @@ export const actingSteps: Record<string, Action> = {
   stop: { weight: 3, targets: (world) => numbersOf(world, () => true), run: stop },
   interrupt: {
     weight: 2,
-    targets: (world) => numbersOf(world, (session) => launched(world, session).some((twin) => !isSuspended(twin))),
+    targets: (world) =>
+      numbersOf(world, (session) => isDemo(session) && launched(world, session).some((twin) => !isSuspended(twin))),
     run: interrupt,
   },
   wait: { weight: 1, targets: (world) => numbersOf(world, () => true), run: wait },
@@ -99,14 +99,13 @@ async function send(world: World, target: number, dice: Dice): Promise<void> {
   const told = await tell(world, ["send", session.id, "--share", "-p", errand.prompt]);
   const answers = expectationOf(before, session)?.answers ?? [];
   const mayBeStopped = answers.some(({ state }) => state === "stopped");
-  const hasRecord = readRecord(world.recordPath(session)).kind !== "absent";
+  const hasRecord = world.read(session).kind !== "absent";
   if (told.exit === 0) {
     judge(world, mayBeStopped ? null : `send went to session ${target}, which was not stopped`);
     await learn(world, session, errand, { told, bornMs, before: kinBefore });
     return;
   }
-  const mustTake =
-    answers.every((answer) => answer.state === "stopped") && readRecord(world.recordPath(session)).kind === "record";
+  const mustTake = answers.every((answer) => answer.state === "stopped") && world.read(session).kind === "record";
   const honest = [5, 8].includes(told.exit) ? !mustTake : told.exit === 3 && !hasRecord;
   judge(world, honest ? null : refusal(told));
   judge(world, newAgents(world, kinBefore).length === 0 ? null : "send failed, and yet an agent was started");
@@ -121,6 +120,7 @@ async function stop(world: World, target: number, dice: Dice): Promise<void> {
   const way = dice.pick([["--now"], ["--grace", "1s"]]);
   const told = await tell(world, ["stop", session.id, "-y", "--json", ...way]);
   await settle(world);
+  await world.rest();
   const lost = others.filter((each) => !isAlive(each));
   judge(
     world,
@@ -153,7 +153,7 @@ async function interrupt(world: World, target: number): Promise<void> {
   const told = await tell(world, ["interrupt", session.id, "--timeout", "3s", "--json"]);
   const lost = others.filter((each) => !isAlive(each));
   judge(world, lost.length === 0 ? null : `interrupt ended what is another's: ${lost.map(({ pid }) => pid)}`);
-  const says = readRecord(world.recordPath(session));
+  const says = world.read(session);
   if (told.exit === 0) {
     const goesOn = mine.some(isAlive) && says.kind === "record" && !says.unclear && says.says.turn === "open";
     judge(world, goesOn ? `interrupt said that no turn goes on in session ${target}, but one does` : null);
@@ -191,7 +191,8 @@ async function wait(world: World, target: number): Promise<void> {
 
 function waitCodes(answer: Answer): number[] {
   if (answer.state === "unknown") return [6];
-  if (answer.state === "stopped") return answer.outcomes.map((outcome) => (outcome === "completed" ? 0 : 10));
+  if (answer.state === "stopped")
+    return answer.outcomes.map((outcome) => (outcome === null ? 8 : outcome === "completed" ? 0 : 10));
   // An idle one may have failed, or have work beside its turn.
   return answer.activities.flatMap((activity) => ({ waiting: [11], idle: [0, 10, 6] })[activity] ?? [6]);
 }

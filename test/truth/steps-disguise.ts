@@ -78,19 +78,16 @@ export const disguiseSteps: Record<string, Action> = {
     async run(world, target, dice) {
       const victim = world.session(target);
       const { format } = victim;
-      const { program, environment } = world.storeOf(victim);
-      const env = { ...world.environment, ...environment, ...tagOf(world, victim, dice) };
+      const tag = tagOf(world, victim, dice);
       const place = dice.pick(world.places);
       if (dice.chance(0.4) || !canStart(world)) {
-        spawn(world, ["sleep", "100000"], place, env, "own session");
+        spawn(world, ["sleep", "100000"], place, { ...world.environment, ...tag }, "own session");
         return;
       }
       // An agent of its own that says nothing.
       const session = world.addSession(freeNumber(world, dice), format.newId(dice), place, format);
       const argv = format.argv("nameless", session.id, dice);
-      const { child, bornMs } = spawn(world, [program, ...argv], place, env, "own session");
-      const argvSession = format.argvNames(argv, session.id) ? session.id : null;
-      const twin = adopt(world, session, child.pid, bornMs, { cwd: place, argv, argvSession, raised: "here", child });
+      const twin = await world.startTwin(session, argv, { raised: "here", tag });
       if (dice.chance(0.5) && world.mayWrite(twin)) appendLine(world, session, "prompt", { text: "who am I" });
     },
   },

@@ -231,7 +231,7 @@ async function askMany(world: World, _target: number, dice: Dice): Promise<void>
     const { id, cwd } = session;
     const header = recordLine("session", { version: 1, id, cwd, model: "demo-1", parent: null });
     appendFileSync(world.recordPath(session), `${header}${recordLine("prompt", { text: "one of many" })}`);
-    const twin = await world.startTwin(session, ["--session-id", id], "here");
+    const twin = await world.startTwin(session, ["--session-id", id], { raised: "here" });
     await world.announce(twin);
     twins.push(twin);
   }
@@ -358,7 +358,7 @@ function isWhole(world: World): boolean {
 }
 
 function isRecordFile(world: World, session: Session): boolean {
-  return isWhole(world) && !["absent", "unreadable", "empty"].includes(world.recordKind(session));
+  return isWhole(world) && world.hasFile(session);
 }
 
 function withLaunched(fits: (world: World, twin: Twin) => boolean): (world: World) => number[] {

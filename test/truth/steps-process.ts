@@ -1,7 +1,7 @@
 // Steps that start, stop and disturb processes.
 import { writeFileSync } from "node:fs";
+import { noteTag } from "./allowances.ts";
 import type { Format, Manner } from "./format.ts";
-import { formats } from "./formats.ts";
 import { errorCode, ignoresTerm, readProcStat, until } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import type { Action } from "./schedule.ts";
@@ -42,11 +42,12 @@ export const processSteps: Record<string, Action> = {
   },
   resume: {
     weight: 5,
-    targets: (world) => numbers(world, () => true),
+    // What only an older version kept is not found by the newer one.
+    targets: (world) => numbers(world, ({ scratch }) => scratch["old"] !== true),
     async run(world, target, dice) {
       const session = world.session(target);
       leaveNothingHeldBack(world, session);
-      const twin = await world.startTwin(session, session.format.argv("resume", session.id, dice), raising(dice));
+      const twin = await begin(world, session, "resume", dice);
       const speaks = dice.chance(0.8);
       if (speaks && world.canAnnounce(twin)) await world.announce(twin);
       else if (speaks) await world.announceInVain(twin);
@@ -125,6 +126,17 @@ export const processSteps: Record<string, Action> = {
     targets: sessionsWith((_world, twin) => takesOrders(twin)),
     run: (world, target, dice) => makeDeaf(pickTwin(world, target, dice, takesOrders)),
   },
+  "wrapper-kill": {
+    // What it started goes on.
+    weight: 3,
+    targets: sessionsWith((_world, twin) => twin.wrapper !== null && isAlive(twin.wrapper)),
+    async run(world, target, dice) {
+      const { wrapper } = pickTwin(world, target, dice, (twin) => twin.wrapper !== null && isAlive(twin.wrapper));
+      if (wrapper === null) return;
+      process.kill(wrapper.pid, "SIGKILL");
+      await until("the death of a wrapper", () => !isAlive(wrapper));
+    },
+  },
   "reuse-pid": {
     weight: 3,
     targets: sessionsWith((_world, twin) => twin.raised === "here"),
@@ -133,18 +145,18 @@ export const processSteps: Record<string, Action> = {
 };
 
 async function start(world: World, number: number, dice: Dice): Promise<void> {
-  const format = dice.pick(formats);
+  const format = dice.pick(world.cast);
   const session = world.addSession(number, format.newId(dice), dice.pick(world.places), format);
   const manner = dice.pick(["announced", "announced", "announced", "argv", "nameless"] as const);
-  const twin = await world.startTwin(session, format.argv(manner, session.id, dice), raising(dice));
+  const twin = await begin(world, session, manner, dice);
   if (speaks(manner, format) && world.canAnnounce(twin)) await world.announce(twin);
   // Else the record comes late, or never.
   if (dice.chance(0.85)) writeBeginning(world, session, dice);
 }
 
 /** Who cannot be given a new session in its arguments announces it. */
-function speaks(manner: Manner, { lockPath }: Format): boolean {
-  return manner === "announced" || (manner === "argv" && lockPath !== null);
+function speaks(manner: Manner, { lock }: Format): boolean {
+  return manner === "announced" || (manner === "argv" && lock?.isExclusive === true);
 }
 
 function writeBeginning(world: World, session: Session, dice: Dice): void {
@@ -196,12 +208,22 @@ async function occupy(world: World, victim: Twin, target: number, dice: Dice): P
 
 /** Mostly of the same agent, where the old number is the worst trap. */
 function newcomer(world: World, victim: Twin, dice: Dice): Session {
-  const format = dice.chance(0.7) ? victim.format : dice.pick(formats);
+  const format = dice.chance(0.7) ? victim.format : dice.pick(world.cast);
   return world.addSession(sideNumber(world, dice), format.newId(dice), dice.pick(world.places), format);
 }
 
-function raising(dice: Dice): "here" | "careless" {
-  return dice.chance(0.3) ? "careless" : "here";
+/** By hand or, where an agent wears a guise, as agentctl starts it; with or without what else starts it. */
+async function begin(world: World, session: Session, manner: Manner, dice: Dice): Promise<Twin> {
+  const { format, id } = session;
+  const argv = format.argv(manner, id, dice);
+  const raised = dice.chance(0.3) ? "careless" : "here";
+  if (typeof format.program === "string") return await world.startTwin(session, argv, { raised });
+  const wrapped = dice.chance(0.6);
+  if (raised === "careless" || dice.chance(0.7)) return await world.startTwin(session, argv, { raised, wrapped });
+  const twin = await world.startTwin(session, argv, { raised, wrapped, tag: "true" });
+  twin.argvSession = id;
+  noteTag(twin);
+  return twin;
 }
 
 /** For a session that comes out of another step than start: high, so that a shortened list keeps its other numbers. */
@@ -228,5 +250,5 @@ function pickTwin(world: World, target: number, dice: Dice, fits: (twin: Twin) =
 
 function isAnnouncedAwake(world: World, twin: Twin): boolean {
   if (!isAlive(twin) || isSuspended(twin) || !world.isAnnounced(twin)) return false;
-  return twin.format.lockPath === null || (takesOrders(twin) && twin.also === null);
+  return twin.also === null && (twin.format.lock === null || takesOrders(twin));
 }

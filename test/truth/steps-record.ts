@@ -122,6 +122,11 @@ export const recordSteps: Record<string, Action> = {
     lines[1 + dice.below(lines.length - 2)] = broken;
     writeFileSync(path, lines.join("\n"), "latin1");
   }),
+  // Where an id stands only there, nobody can tell any more whose record it is.
+  "break-head": damage(1.5, (path, bytes, dice) => {
+    const [, ...rest] = bytes.toString("latin1").split("\n");
+    writeFileSync(path, [dice.pick(["not json", "null", "{}", '{"type":']), ...rest].join("\n"), "latin1");
+  }),
   garbage: damage(1, (path, _bytes, dice) => writeFileSync(path, dice.bytes(20 + dice.below(400)))),
   empty: damage(1, (path) => truncateSync(path, 0)),
   // Put back from a copy: another file, and an earlier end.
@@ -175,7 +180,7 @@ export function beginRecord(world: World, session: Session): void {
 export function appendLine(world: World, session: Session, type: string, fields: Record<string, unknown>): void {
   const { format } = session;
   const actor = world.actor(session);
-  const isBlocked = world.storeOf(session).recordsBroken || world.blocked.has(session.number);
+  const isBlocked = world.isBroken(world.storeOf(session)) || world.blocked.has(session.number);
   if (isBlocked || !format.can(session, type, actor)) return;
   const begins = (session.heldBack ?? []).length === 0 && world.recordKind(session) === "absent";
   put(world, session, (begins ? format.begin(session, actor) : "") + format.lines(session, type, fields, actor));
@@ -227,7 +232,7 @@ function damage(weight: number, spoil: (path: string, bytes: Buffer, dice: Dice)
 }
 
 function isWritable(world: World, session: Session): boolean {
-  if (world.storeOf(session).recordsBroken || world.blocked.has(session.number)) return false;
+  if (world.isBroken(world.storeOf(session)) || world.blocked.has(session.number)) return false;
   return world.liveWriters(session).some((twin) => !isSuspended(twin) && world.mayWrite(twin));
 }
 
@@ -242,8 +247,7 @@ function numbersOf(world: World, fits: (session: Session) => boolean): number[] 
 }
 
 function numbersOfFiles(world: World): number[] {
-  const hasBytes = (session: Session) => !["absent", "unreadable", "empty"].includes(world.recordKind(session));
-  return [...world.sessions.values()].filter(hasBytes).map((session) => session.number);
+  return numbersOf(world, (session) => world.hasFile(session));
 }
 
 function open(session: Session): boolean {

@@ -1,13 +1,13 @@
 // Steps that spoil announcements and folders, drop what agentctl keeps, and bring in strangers.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Claim, writeAnnouncement } from "./announcement.ts";
 import { absentAsNull, bootId, pidNamespace } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import { recordLine } from "./record.ts";
 import type { Action } from "./schedule.ts";
 import type { Twin } from "./twin.ts";
-import type { Store, World } from "./world.ts";
+import type { Session, Store, World } from "./world.ts";
 
 interface Folder {
   mark: "recordsBroken" | "claimsBroken";
@@ -44,12 +44,13 @@ export const storeSteps: Record<string, Action> = {
     },
   },
 
-  "break-sessions": breakFolder(records, () => true),
-  "mend-sessions": mendFolder(records),
-  "break-live": breakFolder(
-    claims,
-    (world, { format }) => !world.twins.some((twin) => twin.format === format && world.isCleared(twin)),
+  // Locks among the records are lost with them.
+  "break-sessions": breakFolder(
+    records,
+    (world, store) => store.format.lock?.isExclusive !== false || nobodyCleared(world, store),
   ),
+  "mend-sessions": mendFolder(records),
+  "break-live": breakFolder(claims, nobodyCleared),
   "mend-live": mendFolder(claims),
   // What SIGKILL leaves, without the process: a number in a file, or a lock that nobody holds.
   "stale-announcement": {
@@ -94,12 +95,16 @@ export const storeSteps: Record<string, Action> = {
         ["/bin/sh", "-c", `read word # ${command} --resume ${id}`],
         ["tail", "-f", "/dev/null", "--", home, id],
         ["grep", "--", `${command} --session-id ${id}`],
-        ...lockTalk(join(home, format.lockPath?.(id) ?? ""), format.lockPath !== null),
+        ["bash", "-c", 'exec -a node bash -c "$1" /srv/app/server.js --session-id "$2"', "bash", anyNode, id],
+        ...lockTalk(world, world.session(target)),
       ]);
       world.startStranger(talk, cwd);
     },
   },
 };
+
+/** Called as Node calls its main thread, as half of all agents are. */
+const anyNode = "printf %s MainThread >/proc/self/comm; read word";
 
 type Owned = (twin: Twin) => boolean;
 
@@ -128,7 +133,7 @@ function falseAnnouncement(fits: Owned, wrong: (twin: Twin, dice: Dice) => Parti
 
 // After /clear the announcement alone says which session a process serves: spoiled, nothing true can be known.
 function maySpoil(world: World, twin: Twin): boolean {
-  return twin.format.claims !== null && world.isAnnounced(twin) && !world.isCleared(twin);
+  return twin.format.claims !== null && twin.also === null && world.isAnnounced(twin) && !world.isCleared(twin);
 }
 
 function targetsOf(world: World, fits: Owned): number[] {
@@ -141,9 +146,16 @@ function pickOf(world: World, target: number, dice: Dice, fits: Owned): Twin {
   return dice.pick(world.writers(world.session(target)).filter(fits));
 }
 
+function nobodyCleared(world: World, { format }: Store): boolean {
+  return !world.twins.some((twin) => twin.format === format && world.isCleared(twin));
+}
+
 function breakFolder(folder: Folder, mayBreak: (world: World, store: Store) => boolean): Action {
   const whole = (world: World) =>
-    world.stores.filter((store) => !store[folder.mark] && folder.path(store) !== null && mayBreak(world, store));
+    world.stores.filter(
+      (store) =>
+        store.format.database === null && !store[folder.mark] && folder.path(store) !== null && mayBreak(world, store),
+    );
   return {
     weight: 1,
     targets: (world) => (whole(world).length > 0 ? [0] : []),
@@ -158,7 +170,8 @@ function breakFolder(folder: Folder, mayBreak: (world: World, store: Store) => b
 }
 
 function mendFolder(folder: Folder): Action {
-  const broken = (world: World) => world.stores.filter((store) => store[folder.mark]);
+  const broken = (world: World) =>
+    world.stores.filter((store) => store.format.database === null && store[folder.mark] && folder.path(store) !== null);
   return {
     weight: 8,
     targets: (world) => (broken(world).length > 0 ? [0] : []),
@@ -177,23 +190,30 @@ function putAside(world: World, { format }: Store, { mark }: Folder): string {
 }
 
 /** Processes that are no agents and have the lock's file open, or even hold its lock. */
-function lockTalk(path: string, announcesByLock: boolean): string[][] {
-  if (!announcesByLock) return [];
-  // Made here: what a stranger makes itself, it makes while agentctl is being asked.
-  if (!existsSync(path)) writeFileSync(path, "");
+function lockTalk(world: World, session: Session): string[][] {
+  const { lock } = session.format;
+  if (lock === null || world.storeOf(session).recordsBroken) return [];
+  const path = makeLockFile(session, 1);
   return [
     ["tail", "-f", path],
     ["/bin/sh", "-c", 'exec 9<>"$1"; read word', "sh", path],
   ];
 }
 
+/** Made here: what a stranger makes itself, it makes while agentctl is being asked. */
+function makeLockFile({ format, home, id }: Session, pid: number): string {
+  const path = join(home, format.lock?.path(id, pid) ?? "");
+  mkdirSync(dirname(path), { recursive: true });
+  if (!existsSync(path)) writeFileSync(path, "");
+  return path;
+}
+
 async function leaveStaleAnnouncement(world: World, target: number, dice: Dice): Promise<void> {
   const session = world.session(target);
-  const { format, home, id, cwd } = session;
+  const { format, id, cwd } = session;
   const store = world.storeOf(session);
-  if (format.lockPath !== null) {
-    const path = join(home, format.lockPath(id));
-    if (!existsSync(path)) writeFileSync(path, "");
+  if (format.lock !== null) {
+    if (!store.recordsBroken) makeLockFile(session, 3_500_000 + dice.below(9999));
     return;
   }
   if (format.claims === null || store.claimsFolder === null || store.claimsBroken) return;
@@ -201,14 +221,15 @@ async function leaveStaleAnnouncement(world: World, target: number, dice: Dice):
   const status = format.agent === "demo" ? null : dice.pick(["busy", "idle", "waiting", null]);
   const argv = format.argv("announced", id, dice);
   const namespace = format.claims.hasBoot ? pidNamespace : null;
-  const claim = { pid, start: "4711", boot: bootId, namespace, session: id, status, waitingFor: null };
+  const claim: Claim = { pid, start: "4711", boot: bootId, namespace, session: id, status, waitingFor: null };
   writeAnnouncement(store.claimsFolder, format.claims, claim, { cwd, argv, bornMs: Date.now() });
 }
 
 async function leaveForeignFiles(world: World, _target: number, dice: Dice): Promise<void> {
   const id = dice.uuid();
   const header = recordLine("session", { version: 1, id, cwd: world.places[0], model: "demo-1", parent: null });
-  for (const { recordsFolder, claimsFolder } of world.stores) {
+  for (const { recordsFolder, claimsFolder, format } of world.stores) {
+    if (format.database !== null) continue;
     writeFileSync(join(recordsFolder, "notes.txt"), "remember the milk\n");
     writeFileSync(join(recordsFolder, "not-a-session.jsonl"), header);
     writeFileSync(join(recordsFolder, `${dice.uuid()}.jsonl.bak`), header);

@@ -30,6 +30,7 @@ const otherCounts = [
   "honest unknown",
   "honest unclear",
   "wrong weak guess (allowed)",
+  "opened unseen (allowed)",
   "steps",
   "pid reuses",
   "pid reuses skipped",

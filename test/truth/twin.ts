@@ -1,9 +1,19 @@
 // Twins: real processes that stand for agents. They only block; what they "write", the harness writes for them.
 // A kernel lock cannot be taken for somebody else: that they do themselves.
-import { chmodSync, existsSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { basename } from "node:path";
 import type { Subprocess } from "bun";
 import type { Format, Word } from "./format.ts";
+import { dress, standIn } from "./guise.ts";
 import {
   absentAsNull,
   ignoresTerm,
@@ -13,6 +23,7 @@ import {
   readProcName,
   readProcStat,
   until,
+  wallTimeOf,
 } from "./proc.ts";
 
 // Descriptors 8 and 9 are its locks. Its children must not have them: Codex opens them close-on-exec.
@@ -22,7 +33,7 @@ while read -r order place words; do
   case $order in
     child) sleep 1000000 8<&- 9<&- & ;;
     deaf) trap '' TERM INT HUP ;;
-    nest) "\${TWIN_PROGRAM:-$0}" $words 0<>"$place" 8<&- 9<&- & ;;
+    nest) setsid "\${TWIN_PROGRAM:-$0}" $words 0<>"$place" 8<&- 9<&- & ;;
     lock) exec 9<>"$place"; flock -n 9; : >"$words" ;;
     lock-also) exec 8<>"$place"; flock -n 8 9<&-; : >"$words" ;;
     leave) exit 0 ;;
@@ -46,6 +57,8 @@ export interface Twin extends Started {
   cwd: string;
   /** Just before it was started: never later than the true start. */
   bornMs: number;
+  /** When the kernel says that it was started. */
+  startMs: number;
   /** The session that its argv names, or null. */
   argvSession: string | null;
   /** The session that it truly serves. */
@@ -56,7 +69,11 @@ export interface Twin extends Started {
   word: Word;
   /** Reaped by us; under a parent that does not wait; or below another twin. */
   raised: "here" | "careless" | "nested";
+  /** What started it and stays above it, and is no agent. */
+  wrapper: Started | null;
   child: Subprocess<"pipe", "ignore", "ignore"> | null;
+  /** A named pipe in place of its child's stdin. */
+  orders: string | null;
 }
 
 export interface Birth {
@@ -77,14 +94,14 @@ export function makeTwinProgram(path: string, format: Format): Record<string, st
   return { TWIN_PROGRAM: path, BASH_ENV: script };
 }
 
-export function spawnQuiet(command: string[], cwd: string, env: Record<string, string>) {
-  return Bun.spawn(command, { cwd, env, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+export function spawnQuiet(command: string[], cwd: string, env: Record<string, string>, detached = false) {
+  return Bun.spawn(command, { cwd, env, stdin: "pipe", stdout: "ignore", stderr: "ignore", detached });
 }
 
-export function identify(pid: number): Started {
+export function identify(pid: number): Started & Pick<Twin, "startMs"> {
   const stat = readProcStat(pid);
   if (stat === null) throw new Error(`harness: process ${pid} is gone right after its start`);
-  return { pid, start: stat.start };
+  return { pid, start: stat.start, startMs: wallTimeOf(stat) };
 }
 
 /** The pid of a new twin under a parent that never reaps it, and that parent. */
@@ -101,13 +118,20 @@ export async function spawnCareless(birth: Birth) {
 
 /** `words` holds one that is in no other argv. */
 export async function spawnNested(parent: Twin, words: string[], fifo: string): Promise<number> {
-  const mark = words.at(-1) ?? "";
-  const find = () => readProcChildren(parent.pid).find((pid) => readProcArguments(pid).includes(mark));
-  await order(parent, `nest ${fifo} ${words.join(" ")}`);
+  const { program } = parent.format;
+  const guise = typeof program === "string" ? null : program.agent;
+  const shown = guise === null ? words : [standIn(guise, words, "y")];
+  const mark = shown.at(-1) ?? "";
+  const isIt = (argv: string[]) => argv.includes(mark) && (guise === null || argv[0] === "n");
+  const find = () => readProcChildren(parent.pid).find((pid) => isIt(readProcArguments(pid)));
+  await order(parent, `nest ${fifo} ${shown.join(" ")}`);
   // Until its exec, the fork looks like the parent: same name, same argv.
   await until("a nested twin", () => find() !== undefined);
   const pid = find();
   if (pid === undefined) throw new Error("harness: the nested twin is gone");
+  if (guise !== null) await dress(pid, guise, words, mark);
+  // Tools run in kernel sessions of their own.
+  else await until("a nested twin under its own name", () => readProcName(pid) === parent.format.command);
   return pid;
 }
 
@@ -144,7 +168,7 @@ export async function makeDeaf(twin: Twin): Promise<void> {
 }
 
 export async function leave(twin: Twin): Promise<void> {
-  if (twin.child === null) process.kill(twin.pid, "SIGKILL");
+  if (twin.child === null && twin.orders === null) process.kill(twin.pid, "SIGKILL");
   else await order(twin, "leave");
   await waitForDeath(twin);
 }
@@ -174,7 +198,7 @@ export function isSuspended(twin: Twin): boolean {
 }
 
 export function takesOrders(twin: Twin): boolean {
-  return twin.child !== null && isAlive(twin) && !isSuspended(twin);
+  return (twin.child !== null || twin.orders !== null) && isAlive(twin) && !isSuspended(twin);
 }
 
 export function serves(twin: Twin, session: string): boolean {
@@ -186,6 +210,7 @@ export function killIfSame(process_: Started): void {
 }
 
 async function order(twin: Twin, words: string): Promise<void> {
+  if (twin.orders !== null) return appendFileSync(twin.orders, `${words}\n`);
   if (twin.child === null) throw new Error("harness: this twin takes no orders");
   await twin.child.stdin.write(`${words}\n`);
   await twin.child.stdin.flush();

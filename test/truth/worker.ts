@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expectNow } from "./allowances.ts";
 import { ask, fingerprint } from "./ask.ts";
 import { compareList, compareStatus } from "./compare.ts";
+import { formats } from "./formats.ts";
 import { compareInProcess } from "./in-process.ts";
 import { endKin, settle } from "./kin.ts";
 import { checkLaws } from "./laws.ts";
@@ -34,6 +35,8 @@ export interface Order {
   steps: number;
   schedules: number[];
   replay: Step[] | null;
+  /** Agents that play in every schedule; null: each draws its own. */
+  cast: string[] | null;
 }
 
 const mostReruns = 20;
@@ -64,7 +67,8 @@ type NextStep = (world: World) => Step | null;
 function plan(order: Order, schedule: number): NextStep {
   if (order.replay !== null) return replaying(order.replay);
   const dice = new Dice(seedOf(order.seed, schedule));
-  let left = order.steps;
+  // The first one only tells who plays.
+  let left = order.steps + 1;
   return (world) => (left-- > 0 ? chooseStep(world, dice) : null);
 }
 
@@ -78,10 +82,12 @@ async function runSchedule(order: Order, next: NextStep): Promise<Run> {
   const root = join(order.base, `run-${process.pid}`);
   mkdirSync(root, { recursive: true });
   const world = new World(root);
+  if (order.cast !== null) world.cast = formats.filter(({ agent }) => order.cast?.includes(agent));
   try {
     for (let step = next(world); step !== null && run.lies.length === 0; step = next(world)) {
       if (!(await runStep(world, step))) continue;
       run.steps.push(step);
+      if (step.name === "cast") continue;
       run.tally.steps++;
       run.lies = await checkWorld(order.bin, world, step.seed, run.tally);
     }
@@ -99,6 +105,7 @@ async function runSchedule(order: Order, next: NextStep): Promise<Run> {
 async function checkWorld(bin: string, world: World, seed: number, tally: Tally): Promise<Lie[]> {
   const dice = new Dice(seed);
   await settle(world);
+  await world.rest();
   const before = fingerprint(world.agentHome);
   const listed = await ask(bin, world, "list", "-a", "--json");
   const { lies, answer } = compareList(listed, expectNow(world), tally);

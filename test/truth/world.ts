@@ -1,13 +1,15 @@
 // The world of one schedule: throw-away homes, the sessions that were ever made in them, and every process that was started.
-import { appendFileSync, mkdirSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { type Claim, readClaim, writeAnnouncement } from "./announcement.ts";
-import type { Format, Word } from "./format.ts";
+import { Databases } from "./database.ts";
+import type { ClaimFormat, Format, Word } from "./format.ts";
 import { demoFormat } from "./format-demo.ts";
 import { formats } from "./formats.ts";
+import { dressAll, type Masquerade, makeWardrobe, spawnMasked, type Wardrobe } from "./guise.ts";
 import { bootId, pidNamespace, readProcChildren, until } from "./proc.ts";
-import { readRecord } from "./record.ts";
+import { type RecordReading, readRecord } from "./record.ts";
 import {
   type Birth,
   holdsLock,
@@ -55,7 +57,18 @@ export interface Store {
   recordsBroken: boolean;
   claimsBroken: boolean;
   program: string;
+  /** null: its twins need no more than a name. */
+  wardrobe: Wardrobe | null;
   environment: Record<string, string>;
+}
+
+/** How a twin is started, where it matters. */
+export interface Start {
+  raised: "here" | "careless";
+  /** Below the process that starts this agent and stays, if it has one. */
+  wrapped?: boolean;
+  /** "true": as agentctl starts it; else variables that it merely inherited. */
+  tag?: "true" | Record<string, string>;
 }
 
 export class World {
@@ -65,7 +78,11 @@ export class World {
   readonly agentctlHome: string;
   readonly cache: string;
   readonly places: string[];
-  readonly stores: Store[];
+  /** Of the agents that were met so far. */
+  readonly stores: Store[] = [];
+  readonly databases: Databases;
+  /** Who may be started by hand. */
+  cast: readonly Format[] = formats;
   readonly sessions = new Map<number, Session>();
   readonly twins: Twin[] = [];
   /** The bytes of records that something unreadable stands in for, by session number. */
@@ -85,12 +102,13 @@ export class World {
     this.#fifo = join(root, "fifo");
     for (const folder of [this.userHome, this.cache, join(root, "bin"), ...this.places])
       mkdirSync(folder, { recursive: true });
-    this.stores = formats.map((format) => this.#makeStore(format));
+    this.databases = new Databases(`${root}-copies`);
+    this.storeOf({ format: demoFormat });
   }
 
   /** What a person's shell would have: the homes that are not where they are by default. */
   get environment(): Record<string, string> {
-    const homes = this.stores.map(({ format, home }) => format.environment(home));
+    const homes = formats.map((format) => format.environment(join(this.agentHome, format.home)));
     return Object.assign({ HOME: this.userHome, PATH: "/usr/bin:/bin" }, ...homes);
   }
 
@@ -108,7 +126,7 @@ export class World {
   }
 
   get sessionsBroken(): boolean {
-    return this.stores.some(({ recordsBroken }) => recordsBroken);
+    return this.stores.some((store) => this.isBroken(store));
   }
 
   get liveBroken(): boolean {
@@ -116,9 +134,14 @@ export class World {
   }
 
   storeOf({ format }: { format: Format }): Store {
-    const store = this.stores.find((each) => each.format === format);
-    if (store === undefined) throw new Error(`harness: no store of ${format.agent}`);
+    const store = this.stores.find((each) => each.format === format) ?? this.#makeStore(format);
+    if (!this.stores.includes(store)) this.stores.push(store);
     return store;
+  }
+
+  /** Nobody can tell which sessions it has. */
+  isBroken({ format, recordsBroken, recordsFolder }: Store): boolean {
+    return recordsBroken || (format.database !== null && this.databases.isUnreadable(recordsFolder));
   }
 
   addSession(number: number, id: string, cwd: string, format = demoFormat): Session {
@@ -142,18 +165,44 @@ export class World {
 
   /** Does nothing where the path is blocked: an agent would fail, too. */
   append(session: Session, text: string): void {
-    if (text === "" || this.storeOf(session).recordsBroken || this.blocked.has(session.number)) return;
+    if (text === "" || this.isBroken(this.storeOf(session)) || this.blocked.has(session.number)) return;
     const path = this.recordPath(session);
-    mkdirSync(dirname(path), { recursive: true });
-    appendFileSync(path, text);
+    const { database } = session.format;
+    if (database !== null) this.databases.append(path, database, text);
+    else {
+      mkdirSync(dirname(path), { recursive: true });
+      appendFileSync(path, text);
+      this.#writeBeside(session, dirname(path));
+    }
+  }
+
+  #writeBeside(session: Session, folder: string): void {
+    for (const [name, text] of Object.entries(session.format.beside?.(session) ?? {}))
+      if (!existsSync(join(folder, name))) writeFileSync(join(folder, name), text);
   }
 
   claimPath(twin: Twin): string {
-    return join(this.#claimsOf(twin).folder, `${twin.pid}.json`);
+    const { folder, format } = this.#claimsOf(twin);
+    return join(folder, format.fileOf(twin));
+  }
+
+  read(session: Session): RecordReading {
+    const { database, reader } = session.format;
+    const path = this.recordPath(session);
+    if (database !== null) return this.databases.read(path, database, session, reader);
+    const reading = readRecord(path, reader);
+    const isTold = reading.kind === "record" && session.format.cwdBeside === true;
+    return isTold ? { ...reading, cwd: session.cwd } : reading;
   }
 
   recordKind(session: Session): string {
-    return readRecord(this.recordPath(session), session.format.reader).kind;
+    return this.read(session).kind;
+  }
+
+  /** Its record is a file of its own, with bytes in it. */
+  hasFile(session: Session): boolean {
+    if (session.format.database !== null || this.storeOf(session).recordsBroken) return false;
+    return !["absent", "unreadable", "empty"].includes(this.recordKind(session));
   }
 
   /** Every twin of a session that ever was, the newest last. */
@@ -175,40 +224,58 @@ export class World {
 
   /** One that announces by a lock writes nothing before it has it. */
   mayWrite(twin: Twin): boolean {
-    return twin.format.lockPath === null || this.isAnnounced(twin);
+    return twin.format.lock?.isExclusive !== true || this.isAnnounced(twin);
   }
 
-  async startTwin(session: Session, argv: string[], raised: "here" | "careless"): Promise<Twin> {
+  async startTwin(session: Session, argv: string[], start: Start): Promise<Twin> {
     const birth = this.#birth(session, argv);
     const bornMs = Date.now();
+    const { raised, tag } = start;
+    const own = { AGENTCTL_TAG: crypto.randomUUID(), AGENTCTL_TAG_SESSION: `${session.format.agent}:${session.id}` };
+    Object.assign(birth.environment, tag === "true" ? own : tag);
+    if (birth.masked !== null) {
+      const order = this.#masquerade(birth.masked, birth, start);
+      if (order.orders !== null) await this.makeFifo(order.orders);
+      const spawned = spawnMasked(order);
+      const { pid, wrapper } = await dressAll(order, spawned.pid);
+      if (pid !== spawned.pid) this.#keep(spawned);
+      const child = wrapper === null ? spawned : null;
+      return this.#adopt({ session, argv, raised, child, bornMs, wrapper, orders: order.orders }, pid);
+    }
     if (raised === "here") {
-      const child = spawnQuiet([birth.program, ...argv], birth.cwd, birth.environment);
-      return this.#adopt({ session, argv, raised, child, bornMs }, child.pid);
+      const child = spawnQuiet([birth.program, ...argv], birth.cwd, birth.environment, tag !== undefined);
+      return this.#adopt({ session, argv, raised, child, bornMs, wrapper: null }, child.pid);
     }
     const { pid, child } = await spawnCareless(birth);
     this.#keep(child);
-    return this.#adopt({ session, argv, raised, child, bornMs }, pid);
+    return this.#adopt({ session, argv, raised, child, bornMs, wrapper: null }, pid);
   }
 
   /** Of the same agent as its parent: the parent starts it by its own name. */
   async startNested(parent: Twin, session: Session): Promise<Twin> {
     const bornMs = Date.now();
     await this.makeFifo(this.#fifo);
-    const argv = parent.format.lockPath === null ? ["--session-id", session.id] : ["exec", "--json", session.id];
+    const argv = parent.format.nestedArgv(session.id);
     const pid = await spawnNested(parent, argv, this.#fifo);
-    return this.#adopt({ session, argv, raised: "nested", child: null, bornMs }, pid);
+    return this.#adopt({ session, argv, raised: "nested", child: null, bornMs, wrapper: null }, pid);
   }
 
   /** A twin at exactly this pid, or null if the kernel gave another one every time. */
   async startTwinAt(pid: number, session: Session, argv: string[], setNextPid: () => void): Promise<Twin | null> {
     const birth = this.#birth(session, argv);
     const bornMs = Date.now();
-    const child = await this.#spawnAt(pid, [birth.program, ...argv], birth, setNextPid);
-    return child === null ? null : this.#adopt({ session, argv, raised: "here", child, bornMs }, pid);
+    const { masked } = birth;
+    const order = masked === null ? null : this.#masquerade(masked, birth, { raised: "here" });
+    const spawn = () =>
+      order === null ? spawnQuiet([birth.program, ...argv], birth.cwd, birth.environment) : spawnMasked(order);
+    const child = await this.#spawnAt(pid, spawn, setNextPid);
+    if (child === null) return null;
+    if (order !== null) await dressAll(order, pid);
+    return this.#adopt({ session, argv, raised: "here", child, bornMs, wrapper: null }, pid);
   }
 
   async startStrangerAt(pid: number, command: string[], cwd: string, setNextPid: () => void): Promise<boolean> {
-    const child = await this.#spawnAt(pid, command, { cwd, environment: this.environment }, setNextPid);
+    const child = await this.#spawnAt(pid, () => spawnQuiet(command, cwd, this.environment), setNextPid);
     if (child !== null) this.#keep(child);
     return child !== null;
   }
@@ -231,21 +298,24 @@ export class World {
 
   /** A claim is written before this returns; only a lock takes its time. */
   async announce(twin: Twin, wrong: Partial<Claim> = {}): Promise<void> {
-    const { claims, lockPath } = twin.format;
+    const { claims, lock } = twin.format;
     if (claims !== null && !this.storeOf(twin).claimsBroken)
       writeAnnouncement(this.#claimsOf(twin).folder, claims, { ...this.claimOf(twin), ...wrong }, twin);
-    if (lockPath !== null) await this.#takeLock(twin, "lock");
+    if (lock !== null) await this.#takeLock(twin, "lock");
   }
 
   /** Another one holds the lock: it is told so, and for a moment it has the file open, too. */
   async announceInVain(twin: Twin): Promise<void> {
-    if (twin.format.lockPath !== null && takesOrders(twin)) await this.#tryLock(twin, "lock");
+    if (twin.format.lock !== null && takesOrders(twin)) await this.#tryLock(twin, "lock");
   }
 
   /** Nobody else may hold its lock, and it must be able to hear us. */
   canAnnounce(twin: Twin): boolean {
     if (!isAlive(twin) || isSuspended(twin) || this.isAnnounced(twin)) return false;
-    if (twin.format.lockPath === null) return !this.storeOf(twin).claimsBroken;
+    const { claims, lock } = twin.format;
+    const { claimsBroken, recordsBroken } = this.storeOf(twin);
+    if (lock === null) return claims !== null && !claimsBroken && twin.format.announces(twin.argv);
+    if (!lock.isExclusive && recordsBroken) return false;
     const path = this.#lockPath(twin, twin.session);
     return takesOrders(twin) && twin.also === null && !this.twins.some((other) => holdsLock(other, path));
   }
@@ -254,17 +324,17 @@ export class World {
   async goOn(twin: Twin, session: Session): Promise<void> {
     const before = twin.session;
     twin.session = session.id;
-    if (twin.format.lockPath === null) return await this.announce(twin);
+    if (twin.format.lock === null) return await this.announce(twin);
     twin.also = before;
     await this.#takeLock(twin, "lock-also");
   }
 
   /** Its true announcement stands, whether it lives or not. */
   isAnnounced(twin: Twin, session = twin.session): boolean {
-    const { claims, lockPath } = twin.format;
-    if (lockPath !== null) return isAlive(twin) && holdsLock(twin, this.#lockPath(twin, session));
+    const { claims, lock } = twin.format;
+    if (lock !== null) return isAlive(twin) && holdsLock(twin, this.#lockPath(twin, session));
     if (claims === null || this.storeOf(twin).claimsBroken) return false;
-    const claim = readClaim(this.#claimsOf(twin).folder, claims, twin.pid);
+    const claim = readClaim(this.#claimsOf(twin).folder, claims, twin.pid, session);
     const { status: _status, waitingFor: _waitingFor, ...said } = claim ?? this.claimOf(twin);
     const { status: _own, waitingFor: _words, ...truth } = { ...this.claimOf(twin), session };
     return claim !== null && Bun.deepEquals(said, truth);
@@ -282,12 +352,12 @@ export class World {
   }
 
   retract(twin: Twin): void {
-    if (twin.format.lockPath !== null) {
+    if (twin.format.lock !== null) {
       for (const id of [twin.session, twin.also])
         if (id !== null && this.isAnnounced(twin, id)) rmSync(this.#lockPath(twin, id), { force: true });
       return;
     }
-    if (!this.storeOf(twin).claimsBroken) rmSync(this.claimPath(twin), { force: true });
+    if (twin.format.claims !== null && !this.storeOf(twin).claimsBroken) rmSync(this.claimPath(twin), { force: true });
   }
 
   async makeFifo(path: string): Promise<void> {
@@ -296,12 +366,19 @@ export class World {
     if (made !== 0) throw new Error(`harness: mkfifo ${path} ended with ${made}`);
   }
 
+  /** A wrapper ends with its agent, a moment later. */
+  async rest(): Promise<void> {
+    const left = () => this.twins.filter((twin) => twin.wrapper !== null && isAlive(twin.wrapper) && !isAlive(twin));
+    await until("the end of a wrapper", () => left().length === 0);
+  }
+
   async end(): Promise<void> {
     for (const twin of this.twins) killIfSame(twin);
     for (const other of this.#others) killIfSame(other);
     await Promise.all(this.#children.map((child) => child.exited));
     // Those that are not our children die a little later, and would be ghosts in the next world.
     await until("the end of a world", () => ![...this.twins, ...this.#others].some(isAlive));
+    this.databases.end();
     rmSync(this.root, { recursive: true, force: true });
   }
 
@@ -309,11 +386,16 @@ export class World {
     const home = join(this.agentHome, format.home);
     const recordsFolder = join(home, format.records);
     const claimsFolder = format.claims === null ? null : join(home, format.claims.folder);
-    const locks = format.lockPath === null ? null : dirname(join(home, format.lockPath("")));
-    for (const folder of [recordsFolder, claimsFolder, locks])
+    const locks = format.lock?.isExclusive === true ? dirname(join(home, format.lock.path("", 0))) : null;
+    for (const folder of [format.database === null ? recordsFolder : dirname(recordsFolder), claimsFolder, locks])
       if (folder !== null) mkdirSync(folder, { recursive: true });
-    const program = join(this.root, "bin", format.command);
-    const environment = makeTwinProgram(program, format);
+    const folder = join(this.root, "bin");
+    const wardrobe =
+      typeof format.program === "string"
+        ? null
+        : makeWardrobe(join(folder, format.agent), join(dirname(this.root), "shell"), format.program);
+    const program = wardrobe?.program ?? join(folder, format.command);
+    const environment = wardrobe?.environment ?? makeTwinProgram(program, format);
     return {
       format,
       home,
@@ -322,18 +404,20 @@ export class World {
       recordsBroken: false,
       claimsBroken: false,
       program,
+      wardrobe,
       environment,
     };
   }
 
-  #claimsOf(twin: Twin): { folder: string } {
-    const { claimsFolder } = this.storeOf(twin);
-    if (claimsFolder === null) throw new Error(`harness: ${twin.format.agent} announces without files`);
-    return { folder: claimsFolder };
+  #claimsOf(twin: Twin): { folder: string; format: ClaimFormat } {
+    const { claimsFolder, format } = this.storeOf(twin);
+    if (claimsFolder === null || format.claims === null)
+      throw new Error(`harness: ${twin.format.agent} announces without files`);
+    return { folder: claimsFolder, format: format.claims };
   }
 
   #lockPath(twin: Twin, session: string): string {
-    return join(this.storeOf(twin).home, twin.format.lockPath?.(session) ?? "");
+    return join(this.storeOf(twin).home, twin.format.lock?.path(session, twin.pid) ?? "");
   }
 
   async #takeLock(twin: Twin, which: "lock" | "lock-also"): Promise<void> {
@@ -342,26 +426,39 @@ export class World {
   }
 
   async #tryLock(twin: Twin, which: "lock" | "lock-also"): Promise<void> {
-    await tryLock(twin, this.#lockPath(twin, twin.session), which, join(this.root, "bin", `tried-${twin.pid}`));
+    const path = this.#lockPath(twin, twin.session);
+    mkdirSync(dirname(path), { recursive: true });
+    await tryLock(twin, path, which, join(this.root, "bin", `tried-${twin.pid}`));
   }
 
-  #birth({ cwd, format }: Session, argv: string[]): Birth {
-    const { program, environment } = this.storeOf({ format });
-    return { program, arguments: argv, cwd, environment: { ...this.environment, ...environment } };
+  #birth({ cwd, format }: Session, argv: string[]): Birth & { masked: Wardrobe | null } {
+    const { program, environment, wardrobe } = this.storeOf({ format });
+    const all = { ...this.environment, ...environment };
+    return { program, arguments: argv, cwd, environment: all, masked: wardrobe };
   }
 
-  #adopt(born: Pick<Twin, "raised" | "child" | "bornMs" | "argv"> & { session: Session }, pid: number): Twin {
-    const { session, argv, raised, child, bornMs } = born;
+  #masquerade(wardrobe: Wardrobe, birth: Birth, { raised, wrapped, tag }: Start): Masquerade {
+    const tagged = tag === "true";
+    const wraps = wrapped === true && wardrobe.guises.wrapper !== null;
+    const under = raised === "careless" ? "careless" : wraps ? "wrapper" : "us";
+    const orders = under === "wrapper" ? join(this.root, "bin", `orders-${this.twins.length}`) : null;
+    return { ...birth, wardrobe, under, orders, tagged, ownKernelSession: tag !== undefined };
+  }
+
+  #adopt(born: Born, pid: number): Twin {
+    const { session, argv, raised, child, bornMs, wrapper, orders = null } = born;
     const { format, id, cwd } = session;
     const twin: Twin = {
       ...identify(pid),
-      ...{ format, argv, cwd, bornMs, raised, child },
+      ...{ format, argv, cwd, bornMs, raised, child, orders },
       argvSession: format.argvNames(argv, id) ? id : null,
       session: id,
       also: null,
       word: format.firstWord(argv, session),
+      wrapper: wrapper === null ? null : identify(wrapper),
     };
     this.twins.push(twin);
+    if (twin.wrapper !== null) this.#others.push(twin.wrapper);
     if (child !== null) this.#children.push(child);
     return twin;
   }
@@ -371,15 +468,10 @@ export class World {
     this.#others.push(identify(child.pid));
   }
 
-  async #spawnAt(
-    pid: number,
-    command: string[],
-    { cwd, environment }: Pick<Birth, "cwd" | "environment">,
-    setNextPid: () => void,
-  ) {
+  async #spawnAt(pid: number, spawn: () => ReturnType<typeof spawnQuiet>, setNextPid: () => void) {
     for (let attempt = 0; attempt < 5; attempt++) {
       setNextPid();
-      const child = spawnQuiet(command, cwd, environment);
+      const child = spawn();
       if (child.pid === pid) return child;
       child.kill("SIGKILL");
       await child.exited;
@@ -387,3 +479,9 @@ export class World {
     return null;
   }
 }
+
+type Born = Pick<Twin, "raised" | "child" | "bornMs" | "argv"> & {
+  session: Session;
+  wrapper: number | null;
+  orders?: string | null;
+};

@@ -7,6 +7,7 @@ import type { Adapter } from "../../src/adapters/adapter.ts";
 import { demo } from "../../src/adapters/demo.ts";
 import { fieldsOf, textIn } from "../../src/adapters/fields.ts";
 import { entriesBackward, entriesForward, type RecordPlace, readHistory } from "../../src/observe/conversation.ts";
+import { recordAt } from "../../src/observe/records.ts";
 
 /** The demo agent, if its forks did not copy. */
 const forking: Adapter = {
@@ -32,7 +33,7 @@ class Home implements Disposable {
     const header = { type: "session", version: 1, at: at(start), parent: parent === null ? null : idOf(parent) };
     const lines = replies.map((second) => ({ type: "reply", at: at(second), text: `${digit}:${second}` }));
     writeFileSync(path, [header, ...lines].map((line) => `${JSON.stringify(line)}\n`).join(""));
-    return { adapter: forking, home: this.path, file: { path, subject: idOf(digit) } };
+    return { adapter: forking, home: this.path, file: recordAt(forking, path, idOf(digit)) };
   }
 
   [Symbol.dispose](): void {

@@ -5,6 +5,7 @@ import { adapterNamed } from "../../src/adapters/registry.ts";
 
 const id = "01a1e1c1-092a-7951-96f0-07f6e0ecb1f5";
 const old = "01a1e1c0-f45e-70a2-86a3-796f6feecdeb";
+const place = { home: "/home/me/data", own: "/home/me/.agentctl/support", cwd: "/home/me/project", at: 0 };
 const facts = { model: "m", permission: "edit", prompt: "x", extra: ["--own"] } as const;
 const orders: Record<string, Order> = {
   new: { ...facts, kind: "new", session: id },
@@ -23,7 +24,7 @@ test.each([
   ["codex", "continue", `exec --json --model m ${writes} --own resume ${id} -`],
   ["codex", "fork", `exec --json --model m ${writes} --own fork ${old} -`],
 ])("%s, %s, headless", (agent, kind, words) => {
-  expect(adapterNamed(agent)?.invocation.headless(orders[kind] as Order)).toEqual(words.split(" "));
+  expect(adapterNamed(agent)?.invocation.headless(orders[kind] as Order, place)).toEqual(words.split(" "));
 });
 
 test.each([
@@ -31,7 +32,7 @@ test.each([
   ["codex", "continue", `resume --model m ${writes} --own ${id}`],
   ["codex", "fork", `fork --model m ${writes} --own ${old}`],
 ])("%s, %s, in its interface", (agent, kind, words) => {
-  expect(adapterNamed(agent)?.invocation.interface(orders[kind] as Order)).toEqual(words.split(" "));
+  expect(adapterNamed(agent)?.invocation.interface(orders[kind] as Order, place)).toEqual(words.split(" "));
 });
 
 test.each([

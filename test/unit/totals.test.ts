@@ -88,3 +88,10 @@ test("subagents' tokens are the session's, their words are not", () => {
   const totals = sumUp([used("a", 1), said("agent", "mine")], [used("b", 10), said("agent", "theirs")]);
   expect([totals.tokens, totals.answer]).toEqual([tokens(11), "mine"]);
 });
+
+test("costs of single answers add up, if every one of them was written", () => {
+  const cost = (key: string, costUsd: number | null): Entry =>
+    line({ usage: { key, tokens: tokens(1), model: null, costUsd } });
+  expect(sumUp([cost("a", 0.1), cost("b", 0.2), cost("a", 0.3)]).costUsd).toBe(0.5);
+  expect(sumUp([cost("a", 0.1), cost("b", null)]).costUsd).toBeNull();
+});

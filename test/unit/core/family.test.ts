@@ -330,3 +330,20 @@ test("a launch's tag counts in its holder's kernel session only", () => {
   expect(launchOf(owner(10, { session: 10, env: tag("L1", 5) }))).toBeNull();
   expect(launchOf(owner(10, { env: {} }))).toBeNull();
 });
+
+test("what serves many sessions stays, also below its owner; so does what is below it", () => {
+  const rows = [owner(10), shell(20, 10), shell(30, 10), shell(31, 30)];
+  const [session] = speakers(rows);
+  if (session === undefined) throw new Error("no session");
+  const isHost = ({ identity }: ProcessRow): boolean => identity.pid === 30;
+  const { members, leftovers } = familyOf(
+    session,
+    [session],
+    tableOf(rows),
+    { childMarks, launches: [], isHost },
+    new Set(),
+  );
+  expect(members.map(({ identity }) => identity.pid)).toEqual([20]);
+  const why = "it serves other sessions, too";
+  expect(leftovers.map((each) => each.why)).toEqual([why, below(why)]);
+});

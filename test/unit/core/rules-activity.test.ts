@@ -45,6 +45,11 @@ describe("rule 3: what the record of a running session says", () => {
         waiting: { kind: "login", text: "Please run /login", tool: null, options: [] },
       },
     ],
+    [
+      "a failure after which it may try again",
+      { turn: { state: "closed", at: ago(1), outcome: "failed", doubt: "may try again" } },
+      { activity: "unclear", reason: "may try again" },
+    ],
     ["an end of turn and one shell", { background: { shells: 1, subagents: 0 } }, { reason: "1 background shell" }],
     [
       "an end of turn, shells and a subagent",

@@ -308,7 +308,7 @@ describe("fields that pass through", () => {
     expect({ continuedBy, parent, cwd, startedAt, updatedAt, endedAt, background }).toEqual({
       continuedBy: "s2",
       parent: "s0",
-      cwd: "/work",
+      cwd: "/project",
       startedAt: ago(9),
       updatedAt: ago(1),
       endedAt: ago(1),

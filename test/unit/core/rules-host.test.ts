@@ -4,6 +4,7 @@ import type { Waiting } from "../../../src/core/evidence.ts";
 import {
   ago,
   badRecord,
+  claim,
   derive,
   host,
   hosted,
@@ -60,6 +61,15 @@ describe("a host that answers", () => {
       "names one without a record",
       { processes: [server], hosts: [host(server, [hosted("s9", "working")])] },
       [running("s9", [20], "host", { activity: "working" })],
+    ],
+    [
+      "an interface that is a host as well has what it names, and nothing else of its directory",
+      {
+        processes: [process(20, "pool")],
+        stores: [store("pool", [s1, record("s3")])],
+        hosts: [host(process(20, "pool"), [hosted("s1", "working")])],
+      },
+      [runs({ activity: "working" }), stopped("s3")],
     ],
     [
       "suspended",
@@ -242,5 +252,33 @@ describe("a host that holds locks", () => {
     const why = "process 30 (locker) may have it, but could not be read: EACCES";
     const rows = look({ processes: [process(30, "locker", { argv: ["locker", "serve"], unread })], stores });
     expect(rows).toEqual([unknown("s1", why), unknown("s2", why)]);
+  });
+});
+
+describe("a host that announces in records", () => {
+  const says = (isOver: boolean) => [
+    store("pool", [record("s1", { turn: open, isOver }), record("s2", { turn: open })], [claim(20, "s1", { isOver })]),
+  ];
+  const mayHave = unknown("s2", "its host process 20 does not answer");
+
+  test("what stands under its pid is its own; what is not over may be", () => {
+    const one = derive({ processes: [server], stores: says(false) }).sessions.find(({ id }) => id === "s1");
+    expect(one?.status).toMatchObject({ state: "running", activity: "working", owner: { kind: "host" } });
+    expect(look({ processes: [server], stores: says(false) })).toContainEqual(mayHave);
+  });
+
+  test("what is over by its own word has nobody", () => {
+    const seen = look({ processes: [server], stores: says(true) });
+    expect(seen.map(({ id, state }) => [id, state])).toEqual([
+      ["s1", "stopped"],
+      ["s2", "unknown"],
+    ]);
+  });
+
+  test("a process that left a session may live on without it", () => {
+    const stores = [store("speaker", [record("s1")], [claim(10, "s1", { isOver: true })])];
+    const { sessions } = derive({ processes: [process(10, "speaker")], stores });
+    expect(sessions.map(({ id, status }) => [id, status.state])).toContainEqual([null, "running"]);
+    expect(sessions.find(({ id }) => id === "s1")?.status.state).not.toBe("running");
   });
 });

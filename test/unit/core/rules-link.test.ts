@@ -1,9 +1,11 @@
 // Rules 4, 8 and 9: how a session gets its process, and how sure that is. No id is ever made up.
 import { describe, expect, test } from "bun:test";
+import { anyPid } from "../../../src/core/evidence.ts";
 import { unread } from "../../../src/core/problem.ts";
 import type { ProcessRow } from "../../../src/core/process.ts";
 import {
   ago,
+  badClaim,
   badRecord,
   claim,
   derive,
@@ -118,6 +120,46 @@ describe("rule 4: no invented ids", () => {
   });
 });
 
+test("an announcement that cannot be read, but is named after its session, leaves that one open alone", () => {
+  const named = { ...badClaim(anyPid), session: "s1" };
+  expect(look({ stores: [store("speaker", three, [named])] })).toEqual([
+    unknown("s1", "which process has it cannot be read"),
+    ...rest("s2", "s3"),
+  ]);
+});
+
+describe("rule 9: an interface in which a person may go on to another session", () => {
+  const shown = process(10, "mute", { argv: ["mute", "--resume", "s1", "--interface"] });
+  const old = { lastMessageAt: ago(60), createdAt: ago(70) };
+  const doubt = "process 10 was started with s1, and may have gone on to another session since";
+  const cases: [name: string, world: World, expected: Seen[]][] = [
+    [
+      "has what it was started with",
+      { processes: [shown], stores: [store("mute", [record("s1", old)])] },
+      [running("s1", [10], "argv")],
+    ],
+    [
+      "also once that has gone on; older ones are none of its",
+      { processes: [shown], stores: [store("mute", [record("s1"), record("s2", old)])] },
+      [running("s1", [10], "argv"), stopped("s2")],
+    ],
+    [
+      "or one that was begun since: nobody can tell",
+      { processes: [shown], stores: [store("mute", [record("s1", old), record("s2")])] },
+      [unknown("s1", doubt), unknown("s2", doubt), unrecorded(10, "may have s2")],
+    ],
+    [
+      "not one of another directory, nor one that has its own process",
+      {
+        processes: [shown, process(11, "mute", { argv: ["mute", "--resume", "s3"] })],
+        stores: [store("mute", [record("s1", old), record("s2", { cwd: "/else" }), record("s3")])],
+      },
+      [running("s1", [10], "argv"), stopped("s2"), running("s3", [11], "argv")],
+    ],
+  ];
+  test.each(cases)("%s", (_name, world, expected) => expect(look(world)).toEqual(expected));
+});
+
 describe("rule 9: wrappers", () => {
   const wrapper = speaker({ argv: resume("s1") });
   const stores = [store("speaker", [record("s1")])];
@@ -158,6 +200,30 @@ describe("rule 9: wrappers", () => {
     ],
   ];
   test.each(cases)("%s", (_name, world, expected) => expect(look(world)).toEqual(expected));
+
+  const mute = (pid: number, change: RowChange = {}) => process(pid, "mute", change);
+  const silent = { stores: [store("mute", [record("s1")])] };
+  const silentCases: [name: string, world: World, expected: Seen[]][] = [
+    [
+      "of an agent that says nothing: the one below may be linked by its directory",
+      { processes: [mute(10), mute(11, { parent: 10, session: 10 })], ...silent },
+      [running("s1", [11], "cwd")],
+    ],
+    [
+      "in another kernel session it is an agent that another one's tool started",
+      { processes: [mute(10), mute(11, { parent: 10 })], ...silent },
+      [unknown("s1", "process 10 of this agent may have it: it lives, and has not said which session it has")],
+    ],
+    ["alone it may be the agent", { processes: [mute(10)], ...silent }, [running("s1", [10], "cwd")]],
+  ];
+  test.each(silentCases)("%s", (_name, world, expected) =>
+    expect(look(world).filter(({ id }) => id !== null)).toEqual(expected),
+  );
+
+  test("of two silent ones that seem to be each other's parents both are shown", () => {
+    const ring = [mute(10, { parent: 11, session: 5 }), mute(11, { parent: 10, session: 5 })];
+    expect(look({ processes: ring }).map(({ processes }) => processes)).toEqual([[10], [11]]);
+  });
 
   // A table is not read in one instant: a recycled pid can make two rows each other's parent.
   test("two owners that seem to be each other's parents do not cancel out", () => {
@@ -242,6 +308,29 @@ describe("rule 9: by directory", () => {
       "a record older than the process",
       { processes: [mute(10)], stores: [store("mute", [r("s1", { lastMessageAt: ago(11) })])] },
       [stopped("s1"), unrecorded(10)],
+    ],
+    [
+      "a record older than the process, which hides what it was started with",
+      {
+        processes: [mute(10, { argv: ["mute", ""] })],
+        stores: [
+          store("mute", [r("s1", { lastMessageAt: ago(11) }), r("s2", { cwd: "/other", lastMessageAt: ago(11) })]),
+        ],
+      },
+      [unknown("s1", why(10)), stopped("s2"), unrecorded(10)],
+    ],
+    [
+      "the same, and one that has grown since",
+      {
+        processes: [mute(10, { argv: ["mute", ""] })],
+        stores: [store("mute", [r("s1"), r("s2", { lastMessageAt: ago(11) })])],
+      },
+      [weak, stopped("s2")],
+    ],
+    [
+      "an older record whose newest lines are broken: the file says how young they are",
+      { processes: [mute(10)], stores: [store("mute", [r("s1", { lastMessageAt: ago(11), skippedLines: 1 })])] },
+      [unknown("s1", why(10)), unrecorded(10, "may have s1")],
     ],
     [
       "a file touched later is not a message",

@@ -40,6 +40,9 @@ const agentRules = (agent: Agent, announces: boolean, hostsNameBy: AgentRules["h
   announces: () => announces,
   announcedIds: ({ lockedFiles }) =>
     agent === "locker" ? lockedFiles.flatMap((path) => idIn(/([^/]*)\.lock$/.exec(path)?.[1]) ?? []) : [],
+  // Overwritten arguments leave empty ones behind.
+  hidesArguments: ({ argv }) => argv?.[1] === "",
+  mayMoveOn: ({ argv }) => argv?.[3] === "--interface",
   argvId: (argv) => (argv[1] === "--resume" ? idIn(argv[2]) : null),
   hostsNameBy,
   home: (env) => (env["HOME"] === undefined ? null : `${env["HOME"]}/.${agent}`),
@@ -55,14 +58,14 @@ export const rules: AgentRules[] = [
 export type RowChange = Partial<Omit<ProcessRow, "identity" | "detail">> &
   Partial<ProcessDetail> & { start?: string; boot?: string };
 
-/** A live process of the agent, of ours, in /work, ten minutes old. */
+/** A live process of the agent, of ours, in /project, ten minutes old. */
 export function process(pid: number, agent: Agent, change: RowChange = {}): ProcessRow {
   const detail: ProcessDetail = {
     uid: 1000,
     ours: true,
     argv: [agent],
     exe: `/usr/bin/${agent}`,
-    cwd: "/work",
+    cwd: "/project",
     env: { HOME: "/home/me" },
     lockedFiles: [],
     namespace: ownNamespace,
@@ -103,7 +106,7 @@ export const open: Turn = { state: "open", since: ago(2), doubt: null };
 export const record = (id: string, change: Partial<NativeRecord> = {}): NativeRecord => ({
   id,
   source: `/records/${id}.jsonl`,
-  cwd: "/work",
+  cwd: "/project",
   createdAt: ago(9),
   lastMessageAt: ago(1),
   writtenAt: ago(1),
@@ -140,7 +143,7 @@ export const claim = (pid: number, session: string, change: Partial<PidClaim> = 
   namespace: ownNamespace,
   source: `/live/${pid}.json`,
   writtenAt: ago(9),
-  cwd: "/work",
+  cwd: "/project",
   says: null,
   waiting: null,
   background: null,

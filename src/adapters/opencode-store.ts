@@ -1,0 +1,219 @@
+// OpenCode's sessions as lines, out of its database or out of the JSON files of its older versions.
+import type { Assembly, Reader } from "./adapter.ts";
+import { type Fields, fieldsIn, fieldsOf, jsonIn, listIn, millisIn, textIn } from "./fields.ts";
+
+/** A row with JSON inside; null: what stands there is no JSON object. */
+export interface Piece {
+  id: string;
+  createdAt: number | null;
+  updatedAt: number | null;
+  data: Fields | null;
+}
+
+/** A message as the state of a session needs it: with its parts, and with the last message of each subagent that it waits for. */
+export interface MessageLine extends Piece {
+  type: "last" | "prompt" | "first";
+  parts: Piece[];
+  subagents: MessageLine[];
+}
+
+export type SessionLine = { type: "session" } & Fields;
+
+/** Such a line again, whatever became of it. */
+export function messageIn(line: Fields, nesting = mostNesting): MessageLine {
+  const subagents = nesting === 0 ? [] : listIn(line, "subagents");
+  return {
+    ...pieceIn(line),
+    type: "last",
+    parts: listIn(line, "parts").map(pieceIn),
+    subagents: subagents.map((subagent) => messageIn(subagent, nesting - 1)),
+  };
+}
+
+const pieceIn = (fields: Fields): Piece => ({
+  id: textIn(fields, "id") ?? "",
+  createdAt: millisIn(fields, "createdAt"),
+  updatedAt: millisIn(fields, "updatedAt"),
+  data: fieldsOf(fields["data"]),
+});
+
+interface Source {
+  session(): Fields | null;
+  last(session: string): Piece | null;
+  /** Oldest first. */
+  messages(): Iterable<Piece>;
+  message(id: string): Piece | null;
+  parts(message: string): Piece[];
+}
+
+/** Whatever else is in the folder, or is called like it: only a database with sessions has sessions. */
+export const databaseLines: Assembly = {
+  *sessions(reader) {
+    if (!hasTables(reader)) return;
+    for (const row of reader.rows("SELECT id FROM session")) {
+      const id = textIn(row, "id");
+      if (id !== null) yield id;
+    }
+  },
+  forward: (reader, id) => forward(database(reader, id)),
+  backward: (reader, id) => backward(database(reader, id), id),
+};
+
+export const fileLines: Assembly = {
+  sessions: null,
+  forward: (reader, id) => forward(files(reader, id)),
+  backward: (reader, id) => backward(files(reader, id), id),
+};
+
+function hasTables(reader: Reader): boolean {
+  const sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'message', 'part')";
+  return [...reader.rows(sql)].length === 3;
+}
+
+function database(reader: Reader, id: string): Source {
+  const one = (sql: string, ...values: string[]): Fields | null =>
+    [...reader.rows(`${sql} LIMIT 1`, ...values)][0] ?? null;
+  const pieceOrNull = (row: Fields | null): Piece | null => (row === null ? null : pieceOf(row));
+  return {
+    session: () => one("SELECT * FROM session WHERE id = ?", id),
+    last: (session) =>
+      pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC", session)),
+    *messages() {
+      for (const row of reader.rows("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id))
+        yield pieceOf(row);
+    },
+    message: (message) => pieceOrNull(one("SELECT * FROM message WHERE id = ?", message)),
+    parts: (message) => [...reader.rows("SELECT * FROM part WHERE message_id = ? ORDER BY id", message)].map(pieceOf),
+  };
+}
+
+const pieceOf = (row: Fields): Piece => ({
+  id: textIn(row, "id") ?? "",
+  createdAt: millisIn(row, "time_created"),
+  updatedAt: millisIn(row, "time_updated"),
+  data: fieldsOf(jsonIn(row, "data")),
+});
+
+/** `storage/session/<project>/<id>.json`, `storage/message/<session>/<id>.json`, `storage/part/<message>/<id>.json`. */
+function files(reader: Reader, id: string): Source {
+  const pieceAt = (folder: string, name: string): Piece => {
+    const data = fieldsOf(jsonOrNull(reader, `${folder}/${name}`));
+    const { created, completed, start, end } = fieldsIn(data ?? {}, "time");
+    const at = millisIn({ at: created ?? start }, "at");
+    return {
+      id: name.replace(/\.json$/, ""),
+      createdAt: at,
+      updatedAt: millisIn({ at: completed ?? end }, "at") ?? at,
+      data,
+    };
+  };
+  const piecesIn = (folder: string): Piece[] =>
+    reader
+      .names(folder)
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => pieceAt(folder, name));
+  // Its ids rise with time.
+  const messagesOf = (session: string): Piece[] => piecesIn(`../../message/${session}`);
+  return {
+    session() {
+      const info = fieldsOf(reader.json());
+      if (info === null) return null;
+      const { created, updated } = fieldsIn(info, "time");
+      return { ...info, parent_id: info["parentID"], time_created: created, time_updated: updated };
+    },
+    last: (session) => messagesOf(session).at(-1) ?? null,
+    messages: () => messagesOf(id),
+    message: (message) => messagesOf(id).find((piece) => piece.id === message) ?? null,
+    parts: (message) => piecesIn(`../../part/${message}`),
+  };
+}
+
+/** One file that is no JSON costs itself. */
+function jsonOrNull(reader: Reader, path: string): unknown {
+  try {
+    return reader.json(path) ?? null;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EINVAL") return null;
+    throw error;
+  }
+}
+
+/** Subagents of subagents of subagents: nobody nests deeper. */
+const mostNesting = 3;
+
+/** The session, its last message, the prompt that this answers, and the first prompt of all. */
+function* backward(source: Source, id: string): Generator<SessionLine | MessageLine> {
+  const session = source.session();
+  if (session !== null) yield { ...session, type: "session" };
+  const last = source.last(id);
+  if (last === null) return;
+  yield withParts(source, last, "last", mostNesting);
+  const prompt = textIn(last.data ?? {}, "parentID");
+  const asked = prompt === null ? null : source.message(prompt);
+  if (asked !== null) yield withParts(source, asked, "prompt", 0);
+  for (const first of source.messages()) {
+    yield withParts(source, first, "first", 0);
+    return;
+  }
+}
+
+function withParts(source: Source, piece: Piece, type: MessageLine["type"], nesting: number): MessageLine {
+  const parts = source.parts(piece.id);
+  const subagents = nesting === 0 ? [] : parts.flatMap((part) => runningSubagent(part) ?? []);
+  return {
+    ...piece,
+    type,
+    parts,
+    subagents: subagents.flatMap((session) => {
+      const last = source.last(session);
+      return last === null ? [] : [withParts(source, last, "last", nesting - 1)];
+    }),
+  };
+}
+
+/** The session of a subagent that this call waits for. */
+function runningSubagent({ data }: Piece): string | null {
+  const state = fieldsIn(data ?? {}, "state");
+  if (data?.["tool"] !== "task" || state["status"] !== "running") return null;
+  return textIn(fieldsIn(state, "metadata"), "sessionId");
+}
+
+/** Only what stays as it is: a call before its result, a text when it is whole, a message's error when it is over. */
+function* forward(source: Source): Generator<Fields> {
+  const session = source.session();
+  if (session !== null) {
+    const { id, parent_id, directory, version, time_created } = session;
+    yield { type: "session", id, parent_id, directory, version, time_created };
+  }
+  for (const message of source.messages()) {
+    const data = message.data ?? {};
+    const base = { role: data["role"], message: message.id, model: data["modelID"] };
+    const completed = fieldsIn(data, "time")["completed"];
+    if (message.data === null) yield { type: "broken", message: message.id };
+    for (const part of source.parts(message.id)) {
+      const line = { ...base, id: part.id, at: part.createdAt, data: part.data };
+      if (part.data === null) yield { type: "broken", message: message.id, id: part.id };
+      else if (part.data["type"] === "tool") yield* toolLines(line, part.data);
+      else if (isWhole(part.data, data["role"], completed)) yield { ...line, type: "part" };
+    }
+    const error = fieldsOf(data["error"]);
+    if (error !== null && completed !== undefined)
+      yield { ...base, type: "error", id: message.id, at: completed, error };
+  }
+}
+
+const isWhole = (part: Fields, role: unknown, completed: unknown): boolean =>
+  role === "user" ||
+  completed !== undefined ||
+  part["type"] === "step-finish" ||
+  fieldsIn(part, "time")["end"] !== undefined;
+
+function* toolLines(line: Fields, part: Fields): Generator<Fields> {
+  const state = fieldsIn(part, "state");
+  const { status, input } = state;
+  const { start, end } = fieldsIn(state, "time");
+  if (status === "pending" || status === undefined) return;
+  const call = { tool: part["tool"], callID: part["callID"], input };
+  yield { ...line, at: start ?? line["at"], data: call, type: "call" };
+  if (status !== "running") yield { ...line, at: end ?? line["at"], type: "result" };
+}

@@ -1,0 +1,41 @@
+// agentctl diff: what a session changed in its place since it began, committed or not.
+import { beginningOf, patchSince } from "../control/changes.ts";
+import { plainText } from "../lib/width.ts";
+import { placeOf } from "../observe/place.ts";
+import { isTerminal } from "../sys/stdout.ts";
+import type { Command } from "./command.ts";
+import { lookAtRows } from "./sessions.ts";
+import { oneRow } from "./status.ts";
+
+export const diff: Command = {
+  usage: "agentctl diff <ref> [--stat]",
+  summary:
+    "Shows what changed in the session's place since it began: commits, uncommitted and new files, as one patch.",
+  notes: [
+    "For a session that agentctl launched, since the commit that was noted then; for others since the last commit before its",
+    "first message. Others may have worked in the same place: then it says so, and the patch holds their changes, too.",
+  ].join("\n"),
+  flags: [{ flag: "--stat", help: "only which files, and how many lines" }],
+  examples: [
+    ["agentctl diff 3f2a1b9c", "the patch"],
+    ["agentctl diff @last --stat", "the files"],
+  ],
+  async run(args, context) {
+    const { row } = await oneRow(args.words, "diff", context);
+    const beginning = await beginningOf(row.session, row.launch, context.env);
+    const others = (await lookAtRows(context)).rows.filter(
+      ({ session }) =>
+        session.id !== row.session.id &&
+        placeOf(session.cwd) === beginning.place &&
+        (session.updatedAt ?? 0) > (row.session.startedAt ?? 0),
+    );
+    if (beginning.isGuessed)
+      context.err(`agentctl: since ${beginning.commit.slice(0, 12)}, the last commit before it began\n`);
+    for (const { session, ref } of others)
+      context.err(`agentctl: ${session.agent} ${ref} worked in the same place since; its changes are in here, too\n`);
+    const patch = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
+    context.out(isTerminal(1) ? plainText(patch) : patch);
+    if (patch === "") context.err("agentctl: nothing changed\n");
+    return 0;
+  },
+};

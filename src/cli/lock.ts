@@ -1,0 +1,149 @@
+// agentctl lock: which places are taken, by sessions and by people; and a person's own wish that nobody begins somewhere.
+import { userInfo } from "node:os";
+import { resolve } from "node:path";
+import { refuseInside } from "../control/guard.ts";
+import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } from "../control/manual-locks.ts";
+import { isBusy, lockedText, oneAtATime } from "../control/places.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
+import { placeOf } from "../observe/place.ts";
+import { type Arguments, parseDuration, usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { homeRelative, problemLines, shortDuration, table, terminalOf } from "./render.ts";
+import { clean, statusWord, time } from "./session-json.ts";
+import { lookAtRows } from "./sessions.ts";
+
+const defaultTtl = "4h";
+const longestMs = 366 * 24 * 3_600_000;
+
+export const lock: Command = {
+  usage: "agentctl lock list | add [DIR] [--by WHO] [--reason TEXT] [--ttl T] | rm [DIR]",
+  summary: "Shows which places are taken, and keeps one for a person: launches there are refused until it is over.",
+  notes: [
+    "A place is the root of a git worktree, else the directory itself. Places that a session works in are taken by",
+    "themselves; nothing is stored for that, and nothing has to be cleaned up. A person's lock ends with its time.",
+  ].join("\n"),
+  flags: [
+    { flag: "--by", value: "WHO", help: "whose wish it is (default: you)" },
+    { flag: "--reason", value: "TEXT", help: "shown to whoever is refused" },
+    { flag: "--ttl", value: "T", help: `how long (90s, 10m, 2h, 7d; default: ${defaultTtl})` },
+    { flag: "--json", help: "print JSON" },
+  ],
+  examples: [
+    ["agentctl lock add --reason 'release in progress'", "this place, for four hours"],
+    ["agentctl lock add ../api --ttl 30m --by anna", "another one"],
+    ["agentctl lock rm", "give it back"],
+    ["agentctl lock list", "people's locks, and the sessions that are at work"],
+  ],
+  async run(args, context) {
+    const [what = "list", directory, more] = args.words;
+    if (more !== undefined) throw usage(`one directory at a time: ${more}`, "lock");
+    if (what === "list" && directory === undefined) return await list(args, context);
+    if (what === "add") return await add(directory ?? ".", args, context);
+    if (what === "rm") return await remove(directory ?? ".", args, context);
+    throw usage(`lock takes list, add or rm: ${what}${directory === undefined ? "" : ` ${directory}`}`, "lock");
+  },
+};
+
+async function add(directory: string, args: Arguments, context: Context): Promise<number> {
+  const ttlMs = parseDuration(args.one("--ttl") ?? defaultTtl, "lock");
+  if (ttlMs === 0) throw usage("--ttl must be more than nothing", "lock");
+  if (ttlMs > longestMs) throw usage("--ttl may be a year at most", "lock");
+  const by = args.one("--by") ?? userInfo().username;
+  if (by.trim() === "") throw usage("--by needs a name", "lock");
+  const place = placeNamed(directory, context);
+  const lock = await oneAtATime(context.env, async () => {
+    const now = Date.now();
+    const [theirs] = readLocks(context.env, now).locks.filter((each) => each.place === place);
+    if (theirs !== undefined)
+      throw new AgentctlError("refused", `${place} is ${lockedText(theirs)}`, {
+        hint: `agentctl lock rm ${directory}`,
+      });
+    const mine: ManualLock = { place, by, reason: args.one("--reason"), at: now, until: now + ttlMs };
+    forgetOverLocks(context.env, now);
+    writeLock(context.env, mine);
+    return mine;
+  });
+  if (args.has("--json")) context.out(`${JSON.stringify(clean(lockJson(lock)))}\n`);
+  else
+    context.out(
+      `${homeRelative(oneLine(place), context)} is locked for ${shortDuration(ttlMs)}, until ${time(lock.until)}\n`,
+    );
+  return 0;
+}
+
+async function remove(directory: string, args: Arguments, context: Context): Promise<number> {
+  const place = placeNamed(directory, context);
+  await refuseInside("lock rm", context.env);
+  const was = await oneAtATime(context.env, async () => {
+    const isHeld = readLocks(context.env, Date.now()).locks.some((each) => each.place === place);
+    return removeLock(context.env, place) && isHeld;
+  });
+  if (!was)
+    throw new AgentctlError("not-found", `nobody has locked ${place}`, {
+      hint: "agentctl lock list; a place that a session is at work in is free when that is over",
+    });
+  if (args.has("--json")) context.out(`${JSON.stringify(clean({ place, locked: false }))}\n`);
+  else context.out(`${homeRelative(oneLine(place), context)} is free\n`);
+  return 0;
+}
+
+/** Also of a directory that is gone: its lock can still be taken back. */
+const placeNamed = (directory: string, { cwd }: Context): string => {
+  const path = resolve(cwd, directory);
+  return placeOf(path) ?? path;
+};
+
+async function list(args: Arguments, context: Context): Promise<number> {
+  const all = await lookAtRows(context);
+  const { locks, problems } = readLocks(context.env, all.at);
+  const derived = all.rows
+    .filter(({ session }) => session.status.state !== "stopped" && isBusy(session))
+    .map((row) => ({ row, place: placeOf(row.session.cwd) }));
+  context.err(problemLines([...all.problems, ...problems]));
+  if (args.has("--json")) {
+    const sessions = derived.map(({ row, place }) => ({
+      kind: "derived",
+      place,
+      by: `${row.session.agent} ${row.session.id ?? row.ref}`,
+      reason: statusWord(row.session),
+      at: time(row.session.since),
+      until: null,
+    }));
+    context.out(`${JSON.stringify(clean([...locks.map(lockJson), ...sessions]))}\n`);
+    return 0;
+  }
+  const rows = [
+    ...locks.map((each) => [
+      { text: homeRelative(each.place, context) },
+      { text: "manual", colour: "yellow" as const },
+      { text: each.by },
+      { text: `${shortDuration(each.until - all.at)} left${each.reason === null ? "" : `: ${each.reason}`}` },
+    ]),
+    ...derived.map(({ row, place }) => [
+      { text: place === null ? "?" : homeRelative(place, context) },
+      { text: "session" },
+      { text: `${row.session.agent} ${row.ref}` },
+      { text: statusWord(row.session) },
+    ]),
+  ];
+  if (rows.length === 0) context.out("no place is taken\n");
+  else
+    context.out(
+      table(
+        [{ title: "PLACE", most: 60 }, { title: "KIND" }, { title: "BY", most: 40 }, { title: "WHY" }],
+        rows,
+        terminalOf(context),
+      ),
+    );
+  return 0;
+}
+
+const lockJson = ({ place, by, reason, at, until }: ManualLock) => ({
+  kind: "manual",
+  place,
+  by,
+  reason,
+  at: time(at),
+  until: time(until),
+});

@@ -1,0 +1,72 @@
+// agentctl prune: makes room. What a live session uses stays; worktrees with work in them stay.
+import { rmSync } from "node:fs";
+import { refuseInside } from "../control/guard.ts";
+import { forgetKept, keptLaunches } from "../control/keep.ts";
+import { oneAtATime } from "../control/places.ts";
+import { lookAround } from "../control/surroundings.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { cacheFolder } from "../observe/homes.ts";
+import { bytesBelow } from "../observe/sizes.ts";
+import { type Arguments, parseDuration } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { canAsk, confirm } from "./question.ts";
+import { shortBytes } from "./render.ts";
+
+export const prune: Command = {
+  usage: "agentctl prune [--older T] [--dry-run] [-y]",
+  summary: "Removes what agentctl keeps of launches that are over (names, labels, captured output), and its cache.",
+  notes: [
+    "No status depends on any of it: sessions stay as they are, without their names and labels. What a live session uses",
+    "stays. Without it, too, everything goes by itself thirty days after the end. Worktrees: agentctl worktree prune.",
+  ].join("\n"),
+  words: "none",
+  flags: [
+    { flag: "--older", value: "T", help: "only what ended longer ago (2h, 7d)" },
+    { flag: "--dry-run", help: "only say what would go" },
+    { flag: "--yes", short: "-y", help: "without asking" },
+  ],
+  examples: [
+    ["agentctl prune --dry-run", "what would go"],
+    ["agentctl prune --older 7d -y", "in a script"],
+  ],
+  async run(args, context) {
+    if (!args.has("--dry-run")) await refuseInside("prune", context.env);
+    const before = args.one("--older");
+    const olderMs = before === null ? 0 : parseDuration(before, "prune");
+    const { over, inUse, cache } = await found(olderMs, context);
+    if (inUse > 0) context.err(`agentctl: ${inUse} ${inUse === 1 ? "launch is" : "launches are"} in use and stay\n`);
+    if (over.length === 0 && cache === 0) {
+      context.out("nothing can go\n");
+      return 0;
+    }
+    for (const { id, note, bytes } of over)
+      context.err(
+        `agentctl: launch ${id}${note?.name == null ? "" : ` (${note.name})`} can go: ${shortBytes(bytes)}\n`,
+      );
+    if (cache > 0) context.err(`agentctl: the cache can go: ${shortBytes(cache)}\n`);
+    if (args.has("--dry-run") || !isWanted(over.length, args, context)) return 0;
+    // Looked at again: somebody may have begun to use one of them while we asked.
+    const bytes = await oneAtATime(context.env, async () => {
+      const now = await found(olderMs, context);
+      const going = now.over.filter(({ id }) => over.some((each) => each.id === id));
+      for (const { id } of going) forgetKept(context.env, id);
+      rmSync(cacheFolder(context.env), { recursive: true, force: true });
+      return going.reduce((sum, each) => sum + each.bytes, now.cache);
+    });
+    context.out(`${shortBytes(bytes)} are free again\n`);
+    return 0;
+  },
+};
+
+async function found(olderMs: number, { env }: Context) {
+  const around = await lookAround(env);
+  const kept = keptLaunches(env, around);
+  const over = kept.filter(({ inUse, endedAt }) => !inUse && endedAt <= around.list.at - olderMs);
+  return { over, inUse: kept.filter(({ inUse }) => inUse).length, cache: bytesBelow(cacheFolder(env)) };
+}
+
+function isWanted(count: number, args: Arguments, context: Context): boolean {
+  if (args.has("--yes")) return true;
+  if (!canAsk()) throw new AgentctlError("refused", "removing it needs a yes", { hint: "-y says it" });
+  return confirm(`remove ${count === 0 ? "the cache" : `what is kept of ${count} launches`}?`, context);
+}

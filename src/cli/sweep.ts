@@ -1,0 +1,173 @@
+// Several sessions by one launch: a slot each, with its own worktree, log and row, and the group's name on all of them.
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Started, startWhere } from "../control/start-in-worktree.ts";
+import { waitFor } from "../control/wait.ts";
+import { AgentctlError, exitCodes } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
+import { failureText } from "../observe/failure.ts";
+import { type Arguments, argumentsWith, usage } from "./arguments.ts";
+import type { Context } from "./command.ts";
+import { folderName, requestOf, startJson } from "./launch-order.ts";
+import { type Matrix, parseMatrix, type SlotFlags } from "./matrix.ts";
+import { readPrompt } from "./prompt.ts";
+import { canAsk, confirm } from "./question.ts";
+import { clean } from "./session-json.ts";
+import { lookAtRows } from "./sessions.ts";
+
+const mostUnasked = 64;
+const startsAtOnce = 4;
+
+interface Slot {
+  number: number;
+  args: Arguments;
+  label: string;
+}
+
+type Outcome = { slot: Slot; started: Started } | { slot: Slot; error: AgentctlError };
+
+export async function sweep(args: Arguments, context: Context): Promise<number> {
+  const group = args.one("--group") ?? `sweep-${randomUUID().slice(0, 8)}`;
+  const slots = slotsOf(args, group, context);
+  askForMany(slots.length, args, context);
+  const limit = numberOf(args.one("--max-parallel"));
+  const outcomes: Outcome[] = [];
+  let isOver = false;
+  const queue = [...slots];
+  const work = async (): Promise<void> => {
+    for (let slot = queue.shift(); slot !== undefined && !isOver; slot = queue.shift()) {
+      if (limit !== null) await untilFewer(limit, outcomes, context);
+      const outcome = await begin(slot, args, context);
+      outcomes.push(outcome);
+      isOver ||= "error" in outcome && outcome.error.code === "interrupted";
+      tell(outcome, slots.length, context);
+    }
+  };
+  await Promise.all(Array.from({ length: limit === null ? startsAtOnce : 1 }, work));
+  outcomes.sort((a, b) => a.slot.number - b.slot.number);
+  return await answer(outcomes, slots, group, args, context);
+}
+
+function slotsOf(args: Arguments, group: string, context: Context): Slot[] {
+  if (args.has("--agent") && args.has("--matrix")) throw usage("--agent or --matrix, not both", "launch");
+  const matrix = args.has("--matrix") ? readMatrix(args.one("--matrix") ?? "", context) : ofAgents(args);
+  const hasPrompt = args.words.length > 0 || args.has("--prompt") || args.has("--file");
+  const prompt = hasPrompt ? readPrompt(args, args.words, "launch") : null;
+  const name = args.one("--name");
+  return matrix.slots.map((own, index) => {
+    const number = index + 1;
+    const agent = own["--agent"]?.[0] ?? "";
+    const label = [agent, own["--model"]?.[0]].filter((word) => word !== undefined).join("=");
+    // What stands on the command line wins over the file.
+    const wished = Object.entries({ ...matrix.shared, ...own }).filter(([flag]) => flag in own || !args.has(flag));
+    const flags: Record<string, readonly string[]> = {
+      ...Object.fromEntries(wished),
+      ...{ "--agent": [], "--matrix": [], "--max-parallel": [], "--yes": [], "--file": [] },
+      "--group": [group],
+      ...(name === null ? {} : { "--name": [`${name}-${number}`] }),
+    };
+    if (prompt !== null) flags["--prompt"] = [prompt];
+    if (flags["--prompt"] === undefined) throw usage("there is no prompt, neither here nor in the matrix", "launch");
+    return { number, label, args: argumentsWith(args, flags, [agent]) };
+  });
+}
+
+const ofAgents = (args: Arguments): Matrix => ({
+  shared: {},
+  slots: args.all("--agent").map((text): SlotFlags => {
+    const equals = text.indexOf("=");
+    if (equals === -1) return { "--agent": [text] };
+    return { "--agent": [text.slice(0, equals)], "--model": [text.slice(equals + 1)] };
+  }),
+});
+
+function readMatrix(file: string, { cwd }: Context): Matrix {
+  try {
+    return parseMatrix(readFileSync(resolve(cwd, file), "utf8"), file);
+  } catch (error) {
+    if (error instanceof AgentctlError) throw error;
+    throw new AgentctlError("usage", `cannot read ${file}: ${failureText(error)}`, { cause: error });
+  }
+}
+
+function askForMany(count: number, args: Arguments, context: Context): void {
+  if (count <= mostUnasked || args.has("--yes")) return;
+  if (!canAsk()) throw new AgentctlError("refused", `that is ${count} sessions`, { hint: "-y begins them all" });
+  if (!confirm(`begin ${count} sessions?`, context)) throw new AgentctlError("interrupted", "nothing was started");
+}
+
+function numberOf(text: string | null): number | null {
+  if (text === null) return null;
+  if (!/^[1-9][0-9]{0,3}$/.test(text)) throw usage(`--max-parallel takes a number: ${text}`, "launch");
+  return Number(text);
+}
+
+/** Waits until so few of those that we began are left that one more may begin. */
+async function untilFewer(limit: number, outcomes: readonly Outcome[], context: Context): Promise<void> {
+  const begun = new Set(outcomes.flatMap((each) => ("started" in each ? [each.started.launched.launch] : [])));
+  if (begun.size < limit) return;
+  await waitFor({
+    look: async () =>
+      (await lookAtRows(context)).rows.filter(
+        ({ launch, session }) => launch !== null && begun.has(launch.id) && session.status.state !== "stopped",
+      ),
+    isEnough: (live) => live.length < limit,
+    sessions: (live) => live.map(({ session }) => session),
+    timeoutMs: null,
+  });
+}
+
+/** A slot that fails leaves the others alone. */
+async function begin(slot: Slot, all: Arguments, context: Context): Promise<Outcome> {
+  try {
+    const request = requestOf(slot.args, context, "launch", false);
+    const { agent } = request.adapter;
+    const isShared = all.has("--share") && !all.has("--worktree");
+    const wished = all.one("--worktree") || null;
+    const own = {
+      branch: wished === null ? null : `${wished}-${slot.number}`,
+      base: slot.args.one("--base"),
+      setup: slot.args.one("--setup"),
+      name: folderName(`${request.note.group}-${agent}-${slot.number}`),
+    };
+    return { slot, started: await startWhere(request, isShared ? null : own) };
+  } catch (error) {
+    if (error instanceof AgentctlError) return { slot, error };
+    throw error;
+  }
+}
+
+function tell(outcome: Outcome, count: number, context: Context): void {
+  const { slot } = outcome;
+  const head = `agentctl: ${slot.number}/${count} ${oneLine(slot.label)}`;
+  if ("started" in outcome) context.err(`${head} has begun: ${outcome.started.launched.id}\n`);
+  else context.err(`${head} did not begin: ${outcome.error.message}\n`);
+}
+
+async function answer(
+  outcomes: readonly Outcome[],
+  slots: readonly Slot[],
+  group: string,
+  args: Arguments,
+  context: Context,
+): Promise<number> {
+  const failed = outcomes.filter((outcome) => "error" in outcome);
+  const missing = slots.length - outcomes.length;
+  if (args.has("--json")) {
+    const { rows } = await lookAtRows(context);
+    const values = outcomes.map((outcome) => {
+      if ("error" in outcome)
+        return { slot: outcome.slot.number, label: outcome.slot.label, error: outcome.error.message };
+      const { launched, request } = outcome.started;
+      const row = rows.find(({ launch }) => launch?.id === launched.launch) ?? null;
+      return { slot: outcome.slot.number, ...startJson(launched, request, row) };
+    });
+    context.out(`${JSON.stringify(clean(values))}\n`);
+  } else for (const outcome of outcomes) if ("started" in outcome) context.out(`${outcome.started.launched.id}\n`);
+  const begun = outcomes.length - failed.length;
+  context.err(`agentctl: ${begun} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);
+  if (failed.length === 0 && missing === 0) return 0;
+  const isInterrupted = failed.some((outcome) => "error" in outcome && outcome.error.code === "interrupted");
+  return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
+}

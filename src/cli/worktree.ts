@@ -1,0 +1,185 @@
+// agentctl worktree: the worktrees of this repository, who lives in them, and how to be rid of them without losing work.
+import { basename, resolve } from "node:path";
+import { refuseInside } from "../control/guard.ts";
+import { oneAtATime } from "../control/places.ts";
+import { type Reason, reasonsToKeep, type WorktreeFacts, worktreeFacts } from "../control/worktree-facts.ts";
+import { type Repository, removeWorktree, repositoryAt } from "../control/worktrees.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
+import { type Arguments, usage } from "./arguments.ts";
+import type { Command, Context } from "./command.ts";
+import { canAsk, confirm } from "./question.ts";
+import { homeRelative, problemLines, shortBytes, table, terminalOf } from "./render.ts";
+import { clean, statusWord } from "./session-json.ts";
+import { lookAtRows } from "./sessions.ts";
+
+export const worktree: Command = {
+  usage: "agentctl worktree list | remove <NAME | PATH>… [--discard] | prune [--dry-run] [-y]",
+  summary: "Shows the git worktrees of this repository and the sessions in them; removes those that nobody needs.",
+  notes: [
+    "remove refuses where work would be lost: uncommitted files, commits that are neither merged nor pushed; and where a",
+    "session is live. --discard means it, but never removes a worktree under a live session. prune takes those that agentctl",
+    "made and that hold nothing that is not elsewhere. Branches that agentctl made go with their worktrees.",
+  ].join("\n"),
+  flags: [
+    { flag: "--discard", help: "remove: also with uncommitted files and commits that are nowhere else" },
+    { flag: "--dry-run", help: "prune: only say what would go" },
+    { flag: "--yes", short: "-y", help: "prune: without asking" },
+    { flag: "--json", help: "print JSON" },
+  ],
+  examples: [
+    ["agentctl worktree list", "who lives where, and what is not merged"],
+    ["agentctl worktree remove claude-1f2e3d4c", "one that is not needed any more"],
+    ["agentctl worktree prune", "all that are merged or pushed, clean and empty"],
+  ],
+  async run(args, context) {
+    const [what = "list", ...names] = args.words;
+    if (what === "list" && names.length === 0) return await list(args, context);
+    if (what === "remove" && names.length > 0) return await remove(names, args, context);
+    if (what === "prune" && names.length === 0) return await prune(args, context);
+    throw usage(`worktree takes list, remove NAME or prune: ${args.words.join(" ")}`, "worktree");
+  },
+};
+
+async function look(context: Context): Promise<{ repository: Repository; worktrees: WorktreeFacts[] }> {
+  const repository = await repositoryAt(context.cwd, context.env);
+  const { rows, problems } = await lookAtRows(context);
+  context.err(problemLines(problems));
+  const sessions = rows.map(({ session }) => session);
+  return { repository, worktrees: await worktreeFacts(repository, sessions, context.env) };
+}
+
+async function list(args: Arguments, context: Context): Promise<number> {
+  const { worktrees } = await look(context);
+  if (args.has("--json")) {
+    context.out(`${JSON.stringify(clean(worktrees.map(worktreeJson)))}\n`);
+    return 0;
+  }
+  const rows = worktrees.map((each) => [
+    { text: homeRelative(each.path, context) },
+    { text: each.branch ?? `(${each.commit?.slice(0, 8) ?? "nothing"})` },
+    { text: workText(each) },
+    { text: each.isGone ? "" : shortBytes(each.bytes) },
+    { text: sessionsText(each) },
+  ]);
+  const columns = [
+    { title: "WORKTREE", most: 60 },
+    { title: "BRANCH", most: 40 },
+    { title: "WORK" },
+    { title: "SIZE", dropped: 1 },
+    { title: "SESSIONS" },
+  ];
+  context.out(table(columns, rows, terminalOf(context)));
+  return 0;
+}
+
+function workText({ isMain, isGone, dirty, ahead, behind, isMerged, isPushed }: WorktreeFacts): string {
+  if (isGone) return "its folder is gone";
+  const parts = [
+    dirty.length > 0 ? `${dirty.length} dirty` : null,
+    ahead !== null && ahead > 0 ? `${ahead} ahead` : null,
+    behind !== null && behind > 0 ? `${behind} behind` : null,
+    !isMain && isMerged ? "merged" : isPushed && !isMerged ? "pushed" : null,
+  ];
+  return parts.filter((part) => part !== null).join(", ") || "clean";
+}
+
+const sessionsText = ({ sessions }: WorktreeFacts): string => {
+  const live = sessions.filter(({ status }) => status.state !== "stopped");
+  const over = sessions.length - live.length;
+  const words = live.map((session) => `${session.agent} ${session.id?.slice(0, 8) ?? "?"} ${statusWord(session)}`);
+  return [...words, ...(over > 0 ? [`${over} ended`] : [])].join(", ");
+};
+
+async function remove(names: readonly string[], args: Arguments, context: Context): Promise<number> {
+  if (args.has("--discard")) await refuseInside("worktree remove --discard", context.env);
+  return await oneAtATime(context.env, async () => {
+    const { repository, worktrees } = await look(context);
+    const chosen = names.map((name) => worktreeNamed(name, worktrees, context));
+    for (const each of chosen) {
+      const reasons = reasonsToKeep(each).filter(({ final }) => final || !args.has("--discard"));
+      if (reasons.length > 0) throw refusal(each, reasons);
+    }
+    for (const each of chosen) await takeAway(each, repository, args.has("--discard"), context);
+    return 0;
+  });
+}
+
+function worktreeNamed(name: string, worktrees: readonly WorktreeFacts[], { cwd }: Context): WorktreeFacts {
+  const path = resolve(cwd, name);
+  const found = worktrees.filter((each) => each.path === path || basename(each.path) === name || each.branch === name);
+  const [only] = found;
+  if (only === undefined)
+    throw new AgentctlError("not-found", `no worktree is called ${name}`, { hint: "agentctl worktree list" });
+  if (found.length > 1)
+    throw new AgentctlError("ambiguous", `${name} may be ${found.map((each) => each.path).join(" or ")}`, {
+      hint: "its path says which",
+    });
+  return only;
+}
+
+const refusal = ({ path }: WorktreeFacts, reasons: readonly Reason[]): AgentctlError =>
+  new AgentctlError("refused", [`${path} stays:`, ...reasons.map(({ why }) => `  ${oneLine(why)}`)].join("\n"), {
+    hint: reasons.some(({ final }) => final) ? "agentctl list shows who is live" : "--discard removes it all the same",
+  });
+
+async function takeAway(
+  each: WorktreeFacts,
+  repository: Repository,
+  discard: boolean,
+  context: Context,
+): Promise<void> {
+  const branch = await removeWorktree(each, repository, discard, context.env);
+  context.out(
+    `removed ${homeRelative(oneLine(each.path), context)}${branch === null ? "" : ` and its branch ${branch}`}\n`,
+  );
+}
+
+async function prune(args: Arguments, context: Context): Promise<number> {
+  const { worktrees } = await look(context);
+  const ready = worktrees.filter((each) => each.isOurs && reasonsToKeep(each).length === 0);
+  const kept = worktrees.filter((each) => each.isOurs && !ready.includes(each));
+  for (const each of kept)
+    context.err(
+      `agentctl: ${oneLine(each.path)} stays: ${oneLine(
+        reasonsToKeep(each)
+          .map(({ why }) => why)
+          .join("; "),
+      )}\n`,
+    );
+  if (ready.length === 0) {
+    context.out("no worktree can go\n");
+    return 0;
+  }
+  for (const each of ready)
+    context.err(`agentctl: ${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}\n`);
+  if (args.has("--dry-run")) return 0;
+  if (!args.has("--yes")) {
+    if (!canAsk()) throw new AgentctlError("refused", "removing them needs a yes", { hint: "-y says it" });
+    if (!confirm(`remove ${ready.length === 1 ? "it" : `these ${ready.length}`}?`, context)) return 0;
+  }
+  // Looked at again under the lock: somebody may have begun in one of them meanwhile.
+  return await oneAtATime(context.env, async () => {
+    const { repository, worktrees: now } = await look(context);
+    for (const each of now)
+      if (ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0)
+        await takeAway(each, repository, false, context);
+    return 0;
+  });
+}
+
+const worktreeJson = (each: WorktreeFacts) => ({
+  path: each.path,
+  branch: each.branch,
+  commit: each.commit,
+  main: each.isMain,
+  gone: each.isGone,
+  dirty: each.dirty.length,
+  ahead: each.ahead,
+  behind: each.behind,
+  merged: each.isMerged,
+  pushed: each.isPushed,
+  bytes: each.bytes,
+  sessions: each.sessions.map(({ agent, id, status }) => ({ agent, id, state: status.state })),
+  keep: reasonsToKeep(each).map(({ why }) => why),
+});

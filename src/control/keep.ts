@@ -1,0 +1,124 @@
+// What is kept of launches, for how long, and what of it may go. Pure thinking about files that were looked at once.
+import { readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { isUuid } from "../adapters/fields.ts";
+import { isLive } from "../core/process.ts";
+import { errorCode, isGone } from "../observe/failure.ts";
+import type { Environment } from "../observe/homes.ts";
+import { isExitHookOpen } from "./due-hooks.ts";
+import { heldIn } from "./holder.ts";
+import { agentctlHome, forgetLaunch, type ReadNote, readNotes } from "./notes.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Everything that carries the number of one launch: its note, its exit status, its output. */
+export interface Kept {
+  id: string;
+  note: ReadNote | null;
+  bytes: number;
+  /** When it ended; of one whose end nobody saw, when it was last written to. */
+  endedAt: number;
+  /** A live process carries its tag, its session is not known to be stopped, or its hook has not been run. */
+  inUse: boolean;
+}
+
+const keptMs = 30 * 24 * 3_600_000;
+const keptBytes = 2 * 1024 ** 3;
+
+export function keptLaunches(env: Environment, around: Surroundings): Kept[] {
+  const { notes } = readNotes(env);
+  const live = liveLaunches(around);
+  const files = launchFilesBelow(agentctlHome(env));
+  return [...files].map(([id, each]) => {
+    const note = notes.find((candidate) => candidate.id === id) ?? null;
+    return {
+      id,
+      note,
+      bytes: each.reduce((sum, { bytes }) => sum + bytes, 0),
+      endedAt: Math.max(...each.map(({ writtenAt }) => writtenAt)),
+      inUse: live.has(id) || (note !== null && (isOpen(note, around) || isExitHookOpen(note))),
+    };
+  });
+}
+
+/** By the tags of live processes, and by holders whose agent is just beginning. */
+function liveLaunches({ table }: Surroundings): Set<string> {
+  return new Set(
+    table.rows.filter(isLive).flatMap(({ detail }) => {
+      const held = detail?.argv == null ? null : heldIn(detail.argv);
+      return [detail?.env?.["AGENTCTL_TAG"], held?.launch].filter((id) => id !== undefined);
+    }),
+  );
+}
+
+const isOpen = (note: ReadNote, { list }: Surroundings): boolean =>
+  list.sessions.some(
+    ({ agent, home, id, status }) =>
+      agent === note.agent && home === note.home && id === note.session && status.state !== "stopped",
+  );
+
+/** The rule: thirty days after the end; two gigabytes in all, oldest first, those that failed last. What is in use stays. */
+export function expired(kept: readonly Kept[], now: number): Kept[] {
+  const over = kept.filter(({ inUse }) => !inUse);
+  const old = over.filter(({ endedAt }) => endedAt < now - keptMs);
+  let left = kept.reduce((sum, { bytes }) => sum + bytes, 0) - old.reduce((sum, { bytes }) => sum + bytes, 0);
+  const rest = over
+    .filter((each) => !old.includes(each))
+    .sort((a, b) => Number(hasFailed(a)) - Number(hasFailed(b)) || a.endedAt - b.endedAt);
+  const tooMuch = rest.filter(({ bytes }) => {
+    const isNeeded = left > keptBytes;
+    if (isNeeded) left -= bytes;
+    return isNeeded;
+  });
+  return [...old, ...tooMuch];
+}
+
+const hasFailed = ({ note }: Kept): boolean => note?.exit != null && note.exit.status !== 0;
+
+/** At every start: nobody has to think of it. */
+export function forgetExpired(env: Environment, around: Surroundings, now: number): void {
+  for (const { id } of expired(keptLaunches(env, around), now)) forgetKept(env, id);
+}
+
+/** Also what a crash has left under its number. */
+export function forgetKept(env: Environment, id: string): void {
+  forgetLaunch(env, id);
+  for (const folder of ["launches", "logs"])
+    for (const name of namesIn(join(agentctlHome(env), folder)))
+      if (name.startsWith(`${id}.`)) rmSync(join(agentctlHome(env), folder, name), { force: true });
+}
+
+interface KeptFile {
+  path: string;
+  bytes: number;
+  writtenAt: number;
+}
+
+function launchFilesBelow(home: string): Map<string, KeptFile[]> {
+  const found = new Map<string, KeptFile[]>();
+  for (const folder of ["launches", "logs"])
+    for (const name of namesIn(join(home, folder))) {
+      const id = name.slice(0, 36);
+      const file = isUuid(id) ? statOf(join(home, folder, name)) : null;
+      if (file !== null) found.set(id, [...(found.get(id) ?? []), file]);
+    }
+  return found;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isGone(error) || errorCode(error) !== "") return [];
+    throw error;
+  }
+}
+
+function statOf(path: string): KeptFile | null {
+  try {
+    const { blocks, mtimeMs } = statSync(path);
+    return { path, bytes: blocks * 512, writtenAt: mtimeMs };
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
+  }
+}

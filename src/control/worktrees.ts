@@ -1,0 +1,180 @@
+// Worktrees for sessions: made by plain git beside the repository, removed only when nothing would be lost.
+import { lstatSync, mkdirSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import { AgentctlError } from "../core/problem.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
+import { type Environment, readSettings } from "../observe/homes.ts";
+import { git, gitText } from "./git.ts";
+
+export interface Repository {
+  /** The main worktree, or the repository itself where it is bare. */
+  main: string;
+  /** The worktree that we are in; of a bare repository itself. */
+  root: string;
+  isBare: boolean;
+}
+
+/** An error that says what is there instead, where it is no repository. */
+export async function repositoryAt(cwd: string, env: Environment): Promise<Repository> {
+  // One question at a time: a path may hold a newline.
+  const { ok, out, err } = await git(cwd, ["rev-parse", "--path-format=absolute", "--git-common-dir"], env);
+  if (!ok) {
+    const hint = /dubious ownership/.test(err) ? "it belongs to somebody else; git says how to trust it" : "git init";
+    throw new AgentctlError("usage", `${cwd} is in no git repository\n${err}`, { hint });
+  }
+  const common = out.replace(/\n$/, "");
+  const main = basename(common) === ".git" ? dirname(common) : common;
+  const top = await git(cwd, ["rev-parse", "--show-toplevel"], env);
+  // Without a worktree around us: a bare repository, or the inside of `.git`.
+  return top.ok
+    ? { main, root: top.out.replace(/\n$/, ""), isBare: main === common }
+    : { main, root: main, isBare: main === common };
+}
+
+/** The commit that a directory is at; null: no repository, or nothing was ever committed. */
+export async function commitAt(cwd: string, env: Environment): Promise<string | null> {
+  try {
+    const { ok, out } = await git(cwd, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], env);
+    return ok ? out.trim() : null;
+  } catch (error) {
+    // Without git there are no commits either.
+    if (error instanceof AgentctlError) return null;
+    throw error;
+  }
+}
+
+export interface WorktreeWish {
+  cwd: string;
+  /** null: a new one, called after the worktree. */
+  branch: string | null;
+  base: string | null;
+  /** What the folder is called. */
+  name: string;
+}
+
+export interface MadeWorktree {
+  path: string;
+  branch: string;
+  /** The branch was made with it. */
+  isNewBranch: boolean;
+  main: string;
+  /** The same directory as the one that was asked for, in there. */
+  cwd: string;
+  /** What somebody may miss in it. */
+  warnings: string[];
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** One after the other: two at once in one repository get into each other's way. */
+export function addWorktree(wish: WorktreeWish, env: Environment): Promise<MadeWorktree> {
+  const next = last.then(() => makeWorktree(wish, env));
+  last = next.catch(() => {});
+  return next;
+}
+
+async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeWorktree> {
+  const repository = await repositoryAt(wish.cwd, env);
+  const { main, root } = repository;
+  const base = await commitOf(wish.base ?? "HEAD", root, env);
+  const branch = wish.branch ?? `agentctl/${wish.name}`;
+  await checkBranch(branch, root, env);
+  const isNewBranch = !(await git(root, ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`], env)).ok;
+  if (!isNewBranch && wish.base !== null)
+    throw new AgentctlError("refused", `the branch ${branch} exists already; --base would not change it`);
+  if (!isNewBranch && wish.branch === null)
+    throw new AgentctlError("refused", `the branch ${branch} exists already`, {
+      hint: "--worktree=BRANCH takes another one",
+    });
+  const path = freePath(folderFor(main, env), wish.name);
+  const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
+  const { ok, err } = await git(root, ["worktree", "add", "--quiet", ...words], env);
+  if (!ok) throw new AgentctlError("refused", `git made no worktree at ${path}:\n${err}`);
+  const inside = repository.isBare ? "" : relative(root, wish.cwd);
+  const cwd = inside !== "" && !inside.startsWith("..") && isFolder(join(path, inside)) ? join(path, inside) : path;
+  return { path, branch, isNewBranch, main, cwd, warnings: await missingIn(path, repository, env) };
+}
+
+/** Only what git itself takes for a commit; nothing that it could take for an option. */
+async function commitOf(ref: string, root: string, env: Environment): Promise<string> {
+  const asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
+  const { ok, out } = await git(root, asked, env);
+  if (ok) return out.trim();
+  if (ref === "HEAD")
+    throw new AgentctlError("refused", `${root} has no commits yet: a worktree needs one`, { hint: "git commit" });
+  throw new AgentctlError("usage", `no such commit: ${ref}`);
+}
+
+async function checkBranch(branch: string, root: string, env: Environment): Promise<void> {
+  const isName = !branch.startsWith("-") && (await git(root, ["check-ref-format", `refs/heads/${branch}`], env)).ok;
+  if (!isName) throw new AgentctlError("usage", `not the name of a branch: ${branch}`);
+}
+
+/** `../<repo>.worktrees`, or a folder per repository where a person wants them. */
+export function folderFor(main: string, env: Environment): string {
+  const name = basename(main).replace(/\.git$/, "") || "repository";
+  const { worktrees } = readSettings(env).settings;
+  return worktrees === null ? join(dirname(main), `${name}.worktrees`) : join(worktrees, name);
+}
+
+/** Never over anything that is there, be it an empty folder or a link that leads nowhere. */
+function freePath(folder: string, name: string): string {
+  const path = join(folder, name);
+  try {
+    mkdirSync(folder, { recursive: true });
+    lstatSync(path);
+  } catch (error) {
+    if (isGone(error)) return path;
+    throw new AgentctlError("failed", `cannot make a worktree in ${folder}: ${failureText(error)}`, { cause: error });
+  }
+  throw new AgentctlError("refused", `${path} is there already`, { hint: "--name gives it another name" });
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return lstatSync(path).isDirectory();
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return false;
+  }
+}
+
+async function missingIn(path: string, { root, isBare }: Repository, env: Environment): Promise<string[]> {
+  const warnings: string[] = [];
+  const dirty = isBare ? [] : await dirtyFiles(root, env);
+  if (dirty.length > 0)
+    warnings.push(`${dirty.length} uncommitted ${dirty.length === 1 ? "file" : "files"} of ${root} are not in it`);
+  if ((await git(path, ["ls-files", "--error-unmatch", "--", ".gitmodules"], env)).ok)
+    warnings.push("its submodules are empty: --setup 'git submodule update --init' fills them");
+  return warnings;
+}
+
+/** Changed, staged and new files; ignored ones are nobody's work. */
+export async function dirtyFiles(root: string, env: Environment): Promise<string[]> {
+  const { ok, out } = await git(root, ["status", "--porcelain", "-z", "--no-renames"], env);
+  return ok
+    ? out
+        .split("\0")
+        .filter((line) => line !== "")
+        .map((line) => line.slice(3))
+    : [];
+}
+
+/** After a start that failed: a worktree in which nothing was done goes again. */
+export async function undoWorktree({ path, branch, isNewBranch, main }: MadeWorktree, env: Environment): Promise<void> {
+  // Git refuses where somebody has worked in it after all.
+  const { ok } = await git(main, ["worktree", "remove", "--", path], env);
+  if (ok && isNewBranch) await git(main, ["branch", "--quiet", "-D", "--", branch], env);
+}
+
+/** The branch that went with it; null: it stays. */
+export async function removeWorktree(
+  { path, branch, isGone, isMerged }: { path: string; branch: string | null; isGone: boolean; isMerged: boolean },
+  { main }: Repository,
+  discard: boolean,
+  env: Environment,
+): Promise<string | null> {
+  await gitText(main, ["worktree", "remove", ...(discard || isGone ? ["--force"] : []), "--", path], env);
+  if (branch === null || !branch.startsWith("agentctl/") || !(isMerged || discard)) return null;
+  return (await git(main, ["branch", "--quiet", "-D", "--", branch], env)).ok ? branch : null;
+}

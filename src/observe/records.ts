@@ -1,0 +1,229 @@
+// An agent's records in one home, whatever they are kept in: files of JSON lines, or what an adapter assembles to lines.
+import { readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+import type { Adapter, Assembly, Line, Reader, RecordFile, RecordSet } from "../adapters/adapter.ts";
+import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
+import { type Database, withDatabase } from "../sys/sqlite.ts";
+import { errorCode, failureText, isGone } from "./failure.ts";
+import { type Found, type FoundFile, findFiles, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
+
+/** How far back from a record's end the state of its last turn is looked for. */
+export const tailLimit = 64 * 1024 * 1024;
+
+/** Where a session's record is; `subject` is the session's id. */
+export interface FoundRecord extends FoundFile {
+  set: RecordSet;
+}
+
+/** A record that may be read now. Throws where it cannot be. */
+export type ReadRecord = <T>(use: (file: RecordFile, open: OpenFile) => T) => T;
+
+/** Visits every record of a home, one by one; what is there but could not be listed may hide more of them. */
+export function visitRecords<T>(
+  adapter: Adapter,
+  home: string,
+  visit: (record: FoundRecord, read: ReadRecord) => T | null,
+): { visited: T[]; failures: Found["failures"] } {
+  const visited: T[] = [];
+  const failures: Found["failures"] = [];
+  const known = new Set<string>();
+  const isWanted = ({ subject, set }: FoundRecord): boolean =>
+    adapter.isId(subject) && !(set.isOld === true && known.has(subject));
+  for (const set of adapter.records.toSorted((a, b) => Number(a.isOld ?? false) - Number(b.isOld ?? false))) {
+    const found = findFiles(home, set);
+    failures.push(...found.failures);
+    for (const file of found.files) {
+      try {
+        const here = visitFile(file, set, isWanted, (record, read) => ({
+          id: record.subject,
+          value: visit(record, read),
+        }));
+        for (const { id, value } of here) {
+          known.add(id);
+          if (value !== null) visited.push(value);
+        }
+      } catch (error) {
+        if (isGone(error)) continue;
+        if (errorCode(error) === "") throw error;
+        failures.push({ path: file.path, message: failureText(error) });
+      }
+    }
+  }
+  return { visited, failures };
+}
+
+/** Throws where nobody can tell which sessions the file has. */
+function visitFile<T>(
+  file: FoundFile,
+  set: RecordSet,
+  isWanted: (record: FoundRecord) => boolean,
+  visit: (record: FoundRecord, read: ReadRecord) => T,
+): T[] {
+  const { assembled, idIn } = set;
+  if (assembled?.sessions != null) {
+    const { sessions } = assembled;
+    return withReader(file.path, "database", (reader) =>
+      [...sessions(reader)]
+        .map((subject): FoundRecord => ({ path: file.path, subject, set }))
+        .filter(isWanted)
+        .map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
+    );
+  }
+  const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
+  const record = { path: file.path, subject, set };
+  return isWanted(record) ? [visit(record, (use) => readRecord(record, use))] : [];
+}
+
+/** A file without a whole first line is of nobody yet, if that may still become one. */
+function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string | null): string {
+  const record = recordFile(file, open);
+  const [line] = record.forward();
+  const id = line?.ok ? idIn(line.value) : null;
+  if (id !== null) return id;
+  if (line === undefined && record.startsLikeJson) return "";
+  throw Object.assign(new Error("its first line does not say whose record it is"), { code: "EINVAL" });
+}
+
+export const findRecords = (adapter: Adapter, home: string) => visitRecords(adapter, home, (record) => record);
+
+/** The record of a session whose place is known. */
+export function recordAt(adapter: Adapter, path: string, id: string): FoundRecord {
+  const sets = adapter.records.filter((set) => set.name.test(basename(path)));
+  const [set = adapter.records[0]] = sets;
+  if (set === undefined) throw new Error(`${adapter.agent} keeps no records`);
+  return { path, subject: id, set };
+}
+
+export function readRecord<T>(record: FoundRecord, use: (file: RecordFile, open: OpenFile) => T): T {
+  const { assembled } = record.set;
+  if (assembled === undefined) return withFile(record.path, (open) => use(recordFile(record, open), open));
+  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) =>
+    useAssembled(record, assembled, reader, use),
+  );
+}
+
+/** The whole record as lines; who opens it closes it. */
+export function openRecord(record: FoundRecord): OpenFile {
+  const { assembled } = record.set;
+  if (assembled === undefined) return openFile(record.path);
+  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) => {
+    const lines = [...assembled.forward(reader, record.subject)].map((line) => `${JSON.stringify(line)}\n`);
+    const bytes = Buffer.from(lines.join(""));
+    return withFile(record.path, ({ writtenAt, uid }) => ({ bytes, size: bytes.length, writtenAt, uid }));
+  });
+}
+
+function useAssembled<T>(
+  record: FoundRecord,
+  { forward, backward }: Assembly,
+  reader: Reader,
+  use: (file: RecordFile, open: OpenFile) => T,
+): T {
+  return withFile(record.path, (open) => {
+    const { subject: id, path } = record;
+    const file: RecordFile = {
+      id,
+      path,
+      size: open.size,
+      writtenAt: open.writtenAt,
+      torn: false,
+      startsLikeJson: true,
+      tailBytes: Number.POSITIVE_INFINITY,
+      forward: () => asLines(forward(reader, id)),
+      backward: () => asLines(backward(reader, id)),
+      beside: (near) => smallText(join(dirname(path), near)),
+    };
+    return use(file, open);
+  });
+}
+
+function* asLines(values: Iterable<unknown>): Generator<Line> {
+  for (const value of values) yield { ok: true, value };
+}
+
+const documentLimit = 64 * 1024 * 1024;
+
+function withReader<T>(path: string, kind: "database" | "files", use: (reader: Reader) => T): T {
+  const near = (name: string): string => join(dirname(path), name);
+  const reader = (database: Database | null): Reader => ({
+    rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
+    json: (name) => readJson(name === undefined ? path : near(name)),
+    names: (folder) => namesIn(near(folder)),
+    unpacked: (bytes) => zstdDecompressSync(bytes, { maxOutputLength: documentLimit }).toString("utf8"),
+  });
+  return kind === "files" ? use(reader(null)) : withDatabase(path, (database) => use(reader(database)));
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(withFile(path, (open) => readWhole(open, documentLimit)).toString("utf8"));
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    if (error instanceof SyntaxError) throw Object.assign(new Error("not JSON", { cause: error }), { code: "EINVAL" });
+    throw error;
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+const smallFile = 64 * 1024;
+
+function smallText(path: string): string | null {
+  try {
+    return withFile(path, (open) => readWhole(open, smallFile)).toString("utf8");
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
+  }
+}
+
+export const recordFile = (file: FoundFile, { bytes, size, writtenAt }: OpenFile): RecordFile => ({
+  id: file.subject,
+  path: file.path,
+  size,
+  writtenAt,
+  torn: size > 0 && readChunk(bytes, size - 1, 1)[0] !== newline,
+  startsLikeJson: size === 0 || readChunk(bytes, 0, 1)[0] === openBrace,
+  tailBytes: tailLimit,
+  forward: () => parsed(linesForward(bytes, size)),
+  backward: () => parsed(linesBackward(bytes, size, tailLimit)),
+  beside: (path) => smallText(join(dirname(file.path), path)),
+});
+
+/** More lines than any turn has; a file of millions of tiny ones would hold everybody up. What is left counts as broken. */
+const mostLines = 200_000;
+
+export function* parsed(lines: Iterable<Buffer | null>): Generator<Line> {
+  let count = 0;
+  for (const line of lines) {
+    count += 1;
+    if (count > mostLines) {
+      yield { ok: false };
+      return;
+    }
+    if (line === null) yield { ok: false };
+    else if (line.length > 0) yield parseJson(line);
+  }
+}
+
+export function parseJson(line: Buffer): Line {
+  // Every record line is an object; a failed parse costs a hundred times as much as this look.
+  if (line[0] !== openBrace) return { ok: false };
+  try {
+    return { ok: true, value: JSON.parse(line.toString("utf8")) };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) return { ok: false };
+    throw error;
+  }
+}
+
+const openBrace = 123;
+const newline = 10;

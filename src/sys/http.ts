@@ -1,0 +1,48 @@
+// Questions to a server on this machine, answered in the order in which they were asked.
+import { request } from "node:http";
+import type { Conversation } from "./unix-socket.ts";
+
+interface Question {
+  method: string;
+  path: string;
+  body?: unknown;
+  user?: string;
+}
+
+/** `send` takes a question as JSON, `hear` gives the next answer as JSON: status and body. Proxies are for others. */
+export function openHttp(base: string, secret: string | null): Conversation {
+  const answers: Promise<string>[] = [];
+  const aborter = new AbortController();
+  return {
+    send: async (text) => {
+      const answer = ask(base, JSON.parse(text) as Question, secret, aborter.signal);
+      answer.catch(() => {});
+      answers.push(answer);
+    },
+    hear: async () => (await answers.shift()) ?? "",
+    close: () => aborter.abort(),
+  };
+}
+
+function ask(base: string, { method, path, body, user }: Question, secret: string | null, signal: AbortSignal) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const text = body === undefined ? "" : JSON.stringify(body);
+  const password = user !== undefined && secret !== null ? { auth: `${user}:${secret}` } : {};
+  const headers = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    connection: "close",
+  };
+  // Bun 1.4.4 would go on with a connection that the server has closed.
+  const asking = request(`${base}${path}`, { method, headers, signal, agent: false, ...password }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.on("end", () =>
+      resolve(JSON.stringify({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") })),
+    );
+    response.on("error", reject);
+  });
+  asking.on("error", reject);
+  asking.end(text);
+  return promise;
+}

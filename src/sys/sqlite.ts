@@ -1,0 +1,89 @@
+// Reads a SQLite database that another program owns, without leaving a trace beside it and without missing what it just wrote.
+import { constants, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+
+export interface Database {
+  rows(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
+}
+
+/**
+ * Whoever opens a database that nobody has open takes it for a moment, to find out what its write-ahead log holds; a writer
+ * that starts in this moment may give up (OpenCode 1.18.33: "database is locked"). So a plain read-only connection, the only
+ * one that sees everything a writer does, is for databases that a writer has open. Otherwise the log is read in a copy; and
+ * without a log the file as it is, because a plain connection would create the log's files and leave them there. Once more
+ * the plain way if somebody began to write meanwhile.
+ */
+export function withDatabase<T>(path: string, use: (database: Database) => T): T {
+  const before = stampOf(path);
+  if (isInUse(path)) return withConnection(path, use);
+  let value: { read: T } | { failure: unknown };
+  try {
+    value = {
+      read: existsSync(`${path}-wal`) ? withCopy(path, use) : withConnection(addressOf(path, "immutable=1"), use),
+    };
+  } catch (failure) {
+    value = { failure };
+  }
+  if (isInUse(path) || stampOf(path) !== before) return withConnection(path, use);
+  if ("failure" in value) throw value.failure;
+  return value.read;
+}
+
+/** A writer that starts, or puts its log into the database, keeps readers out for a moment. */
+const patienceMs = 500;
+
+/** Copying more would take longer than anybody wants to wait. */
+const mostCopied = 256 * 1024 * 1024;
+
+/** A writer has it open: with a journal to roll back by, or with a lock on the index of its log. */
+function isInUse(path: string): boolean {
+  if (existsSync(`${path}-journal`)) return true;
+  const [index, log] = ["-shm", "-wal"].map((extra) => statSync(`${path}${extra}`, { throwIfNoEntry: false }));
+  if (index === undefined || log === undefined) return false;
+  return log.size + statSync(path).size > mostCopied || (isLocked(index.ino) ?? true);
+}
+
+/** By anybody whom the kernel shows us; null: it shows nobody. Each line ends in device and inode, first and last byte. */
+function isLocked(inode: number): boolean | null {
+  try {
+    return new RegExp(`:${inode} \\d+ \\S+$`, "m").test(readFileSync("/proc/locks", "latin1"));
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
+  }
+}
+
+function withConnection<T>(location: string, use: (database: Database) => T): T {
+  const connection = new DatabaseSync(location, { readOnly: true });
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${patienceMs}`);
+    return use({ rows: (sql, ...values) => connection.prepare(sql).iterate(...values) });
+  } finally {
+    connection.close();
+  }
+}
+
+function withCopy<T>(path: string, use: (database: Database) => T): T {
+  const folder = mkdtempSync(join(tmpdir(), "agentctl-"));
+  try {
+    const copy = join(folder, "copy.db");
+    for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`, constants.COPYFILE_FICLONE);
+    return withConnection(copy, use);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const addressOf = (path: string, manner: string): string =>
+  `file:${encodeURI(path).replaceAll("?", "%3f").replaceAll("#", "%23")}?${manner}`;
+
+/** Throws where there is no regular file: opening a pipe would wait for its writer. */
+function stampOf(path: string): string {
+  const stat = statSync(path, { bigint: true });
+  if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
+  if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
+  const log = statSync(`${path}-wal`, { bigint: true, throwIfNoEntry: false });
+  return [stat, log].map((each) => `${each?.ino} ${each?.size} ${each?.mtimeNs}`).join("\n");
+}

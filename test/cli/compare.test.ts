@@ -1,0 +1,102 @@
+// What sessions changed, and several of them side by side.
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
+
+const over = async (here: RepositoryWorld, prompt: string, ...args: string[]): Promise<string> => {
+  const { out, err } = await here.launchHere(prompt, ...args);
+  if (out === "") throw new Error(err);
+  await here.agentctl("wait", out.trim(), "--until", "stopped");
+  return out.trim();
+};
+
+const commits = "git -c user.name=A -c user.email=a@b commit -qam two";
+
+describe("diff", () => {
+  test("holds what was committed, what was not, and files that git does not know; the index stays as it is", async () => {
+    await using here = await repositoryWorld();
+    const id = await over(
+      here,
+      `tool:echo two > file; ${commits}; echo three > sub/file; echo new > 'n w'; echo x > ignored; echo ignored > .gitignore`,
+    );
+    const index = readFileSync(join(here.repository, ".git", "index"));
+    const { code, out, err } = await here.here("diff", id);
+    expect([code, err]).toEqual([0, ""]);
+    for (const part of ["-one\n+two", "+three", "+new", "+++ b/n w"]) expect(out).toContain(part);
+    expect(out).not.toContain("b/ignored");
+    expect(readFileSync(join(here.repository, ".git", "index"))).toEqual(index);
+    expect((await here.here("diff", id, "--stat")).out).toContain("4 files changed");
+  });
+
+  test("of a session that nobody launched: since the last commit before it began, and that is said", async () => {
+    await using here = await repositoryWorld();
+    await Bun.sleep(1_100);
+    const agent = here.start(["prompt:x", "say:y", "end"], { cwd: here.repository });
+    await here.agentctl("wait", agent.id, "--until", "stopped");
+    writeFileSync(join(here.repository, "file"), "two\n");
+    const { out, err } = await here.here("diff", agent.id);
+    expect(out).toContain("+two");
+    expect(err).toContain("the last commit before it began");
+  });
+
+  test("another session in the same place is named; nothing changed is said; no repository is refused", async () => {
+    await using here = await repositoryWorld();
+    const id = await over(here, "say:x");
+    const quiet = await here.here("diff", id);
+    expect(quiet).toMatchObject({ code: 0, out: "", err: "agentctl: nothing changed\n" });
+    const other = await over(here, "tool:echo two > file");
+    expect((await here.here("diff", id)).err).toContain(`demo ${other.slice(0, 8)} worked in the same place since`);
+    const outside = await here.launched("say:x");
+    expect(await here.here("diff", outside)).toMatchObject({ code: 5, out: "" });
+  });
+});
+
+describe("compare", () => {
+  test("shows how each ended, what it changed, and whether the check passes", async () => {
+    await using here = await repositoryWorld();
+    await over(here, `tool:echo two > file; ${commits}`, "--group", "g", "--worktree", "--name", "good");
+    await over(here, "tool:echo 'a<b>' > new; fail:no", "--group", "g", "--worktree", "--name", "bad");
+    const { code, out, err } = await here.here(
+      "compare",
+      "g",
+      "--check",
+      "grep -q two file || { echo it is not there; exit 3; }",
+      "--json",
+    );
+    expect([code, err]).toEqual([0, expect.stringContaining("failed (3)")]);
+    expect(JSON.parse(out)).toMatchObject([
+      {
+        name: "good",
+        outcome: "completed",
+        changes: { commits: 1, files: 1, added: 1, removed: 1 },
+        check: { status: 0 },
+      },
+      {
+        name: "bad",
+        changes: { commits: 0, files: 1, added: 1, removed: 0 },
+        check: { status: 3, output: expect.stringContaining("it is not there") },
+      },
+    ]);
+    const text = (await here.here("compare", "g")).out;
+    for (const part of ["COMMITS", "+1 -1", "completed"]) expect(text).toContain(part);
+  });
+
+  test("--html writes one page that loads nothing and holds no markup of others", async () => {
+    await using here = await repositoryWorld();
+    await over(here, "tool:echo '<script>alert(1)</script>' > new", "--group", "g", "--worktree", "--name", "a");
+    mkdirSync(join(here.root, "out"));
+    const page = join(here.root, "out", "page.html");
+    expect((await here.here("compare", "g", "--html", page)).code).toBe(0);
+    const html = readFileSync(page, "utf8");
+    expect(html).toContain("&lt;script&gt;alert(1)");
+    expect(html).not.toMatch(/<script|src=|href=/);
+    expect((await here.here("compare", "g", "--html", "/nowhere/page.html")).code).toBe(1);
+  });
+
+  test("a group that nobody is in", async () => {
+    await using here = await repositoryWorld();
+    expect(await here.here("compare", "nobody")).toMatchObject({ code: 3, out: "" });
+    expect(await here.here("compare")).toMatchObject({ code: 2, out: "" });
+  });
+});

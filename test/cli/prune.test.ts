@@ -1,0 +1,68 @@
+// What agentctl keeps on disk, and how to be rid of it without touching what a live session uses.
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ActingWorld } from "./acting.ts";
+
+const launches = (world: ActingWorld): string[] => readdirSync(join(world.env["AGENTCTL_HOME"] ?? "", "launches"));
+const ofKind = async (world: ActingWorld, what: string) =>
+  (JSON.parse((await world.agentctl("du", "--json")).out) as Record<string, unknown>[]).find(
+    (each) => each["what"] === what,
+  );
+
+test("du shows notes, logs, worktrees and cache; prune asks, and leaves what is live", async () => {
+  await using world = new ActingWorld();
+  const live = await world.launched("work:600");
+  const over = await world.agentctl("launch", "demo", "say:x", "--permission", "edit", "--share", "--name", "done");
+  await world.agentctl("wait", over.out.trim(), "--until", "stopped");
+  mkdirSync(join(world.root, ".cache", "agentctl"), { recursive: true });
+  writeFileSync(join(world.root, ".cache", "agentctl", "x"), "y".repeat(5000));
+  expect(await ofKind(world, "notes")).toMatchObject({ count: 2, inUse: 1 });
+  expect(await ofKind(world, "cache")).toMatchObject({ count: 1, bytes: expect.any(Number) });
+  const asked = await world.agentctl("prune");
+  expect(asked).toMatchObject({ code: 5, out: "" });
+  expect(asked.err).toContain("1 launch is in use and stay");
+  expect(asked.err).toContain("(done) can go");
+  expect((await world.agentctl("prune", "--dry-run")).code).toBe(0);
+  expect(launches(world).filter((name) => name.endsWith(".json"))).toHaveLength(2);
+  const states = async () => (await world.list()).sessions.map(({ id, status }) => [id, status]);
+  const before = await states();
+  expect(await world.agentctl("prune", "-y")).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("are free again"),
+  });
+  expect(launches(world)).toEqual([expect.stringMatching(/\.json$/)]);
+  expect(existsSync(join(world.root, ".cache", "agentctl"))).toBe(false);
+  expect(await states()).toEqual(before);
+  expect(await world.row(live)).toMatchObject({ status: "working", launch: { id: expect.any(String) } });
+  expect((await world.agentctl("prune", "-y")).out).toBe("nothing can go\n");
+});
+
+test("what ended thirty days ago goes with the next launch; what a live session uses does not", async () => {
+  await using world = new ActingWorld();
+  const live = await world.launched("work:600");
+  const over = await world.agentctl("launch", "demo", "say:x", "--permission", "edit", "--share");
+  await world.agentctl("wait", over.out.trim(), "--until", "stopped");
+  const home = world.env["AGENTCTL_HOME"] ?? "";
+  const old = new Date(Date.now() - 31 * 24 * 3_600_000);
+  for (const folder of ["launches", "logs"])
+    for (const name of readdirSync(join(home, folder))) utimesSync(join(home, folder, name), old, old);
+  // What a crash left behind goes as well.
+  const stray = join(home, "logs", "00000000-dead-4bee-8bad-c0ffee000000.out");
+  writeFileSync(stray, "");
+  utimesSync(stray, old, old);
+  await world.agentctl("launch", "demo", "say:y", "--permission", "edit", "--share");
+  expect(existsSync(stray)).toBe(false);
+  expect(launches(world).filter((name) => name.endsWith(".json"))).toHaveLength(2);
+  expect(await world.row(live)).toMatchObject({ launch: { id: expect.any(String) } });
+  expect(await world.row(over.out.trim())).toMatchObject({ launch: null });
+});
+
+test("a home that is gone keeps nobody from anything", async () => {
+  await using world = new ActingWorld();
+  const id = await world.launched("work:600");
+  rmSync(world.env["AGENTCTL_HOME"] ?? "", { recursive: true });
+  expect(await world.row(id)).toMatchObject({ status: "working", launch: null });
+  expect((await world.agentctl("du")).code).toBe(0);
+  expect((await world.agentctl("prune", "-y")).out).toBe("nothing can go\n");
+});

@@ -1,0 +1,58 @@
+// Which ports a process listens on, by the kernel's tables, with real listeners.
+import { expect, test } from "bun:test";
+import { createServer, type Server } from "node:net";
+import { portsOf } from "../../src/observe/ports.ts";
+
+async function listen(host: string): Promise<{ server: Server; port: number }> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, host, resolve);
+  });
+  const address = server.address();
+  return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
+}
+
+test("the ports that it listens on, each once; none that it only talks through", async () => {
+  const before = portsOf(process.pid);
+  const first = await listen("127.0.0.1");
+  const second = await listen("0.0.0.0");
+  const talk = Bun.connect({ hostname: "127.0.0.1", port: first.port, socket: { data: () => {} } });
+  const connection = await talk;
+  try {
+    const now = portsOf(process.pid).filter((port) => !before.includes(port));
+    expect(now).toEqual([first.port, second.port].sort((a, b) => a - b));
+  } finally {
+    connection.end();
+    first.server.close();
+    second.server.close();
+  }
+});
+
+test.each([
+  ["::", true],
+  ["0.0.0.0", true],
+  // What is asked is 127.0.0.1: there somebody else may have the same number.
+  ["::1", false],
+  ["127.0.0.2", false],
+])("listening at %s", async (address, isReached) => {
+  const { server, port } = await listen(address).catch(() => ({ server: null, port: 0 }));
+  // A machine without IPv6 has nothing to show.
+  if (server === null) return;
+  expect(portsOf(process.pid).includes(port)).toBe(isReached);
+  server.close();
+});
+
+test("another process's ports are its own", async () => {
+  const { server, port } = await listen("127.0.0.1");
+  const child = Bun.spawn(["sleep", "60"]);
+  try {
+    expect(portsOf(child.pid)).not.toContain(port);
+    expect(portsOf(process.pid)).toContain(port);
+  } finally {
+    child.kill();
+    await child.exited;
+    server.close();
+  }
+  expect(portsOf(child.pid)).toEqual([]);
+});

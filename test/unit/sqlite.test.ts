@@ -1,0 +1,214 @@
+// Reading a database that another program owns: everything that it wrote, and no trace of us beside it.
+import { Database } from "bun:sqlite";
+import { afterAll, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { withDatabase } from "../../src/sys/sqlite.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "sqlite-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let count = 0;
+
+/** A path in a folder of its own. */
+function fresh(name = "opencode.db"): string {
+  count += 1;
+  const own = join(folder, String(count));
+  mkdirSync(own);
+  return join(own, name);
+}
+
+const beside = (path: string): string[] => readdirSync(join(path, "..")).sort();
+
+/** A database in the state in which its writer has it: rows that are in the log alone. */
+function written(path: string, mode: "WAL" | "DELETE" = "WAL"): Database {
+  const database = new Database(path);
+  database.run(`PRAGMA journal_mode = ${mode}`);
+  database.run("PRAGMA wal_autocheckpoint = 0");
+  database.run("CREATE TABLE t (x)");
+  database.run("INSERT INTO t VALUES (1)");
+  return database;
+}
+
+const numbers = (path: string): unknown[] =>
+  withDatabase(path, (database) => [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x));
+
+/** The files of the folder, to the letter. The log's index is memory that readers and writers share. */
+const contents = (path: string): string[] =>
+  beside(path).map((name) => {
+    const file = join(path, "..", name);
+    const { mtimeMs, size } = statSync(file);
+    return name.endsWith("-shm") ? name : `${name} ${size} ${mtimeMs} ${Bun.hash(readFileSync(file))}`;
+  });
+
+test("rows that are only in the log of a live writer", () => {
+  const path = fresh();
+  using database = written(path);
+  expect(statSync(path).size).toBeLessThanOrEqual(4096);
+  const before = contents(path);
+  expect(numbers(path)).toEqual([1]);
+  database.run("INSERT INTO t VALUES (2)");
+  expect(numbers(path)).toEqual([1, 2]);
+  expect(contents(path)[0]).toBe(before[0] ?? "");
+});
+
+test("nobody has it open: read as it is, and nothing is left beside it", () => {
+  const path = fresh();
+  written(path).close();
+  const before = contents(path);
+  expect(before).toHaveLength(1);
+  expect(numbers(path)).toEqual([1]);
+  expect(contents(path)).toEqual(before);
+});
+
+test("nobody is kept from starting: what a killed writer left is read whole, and stays as it is to the letter", () => {
+  const path = fresh();
+  const copy = fresh();
+  using _database = written(path);
+  for (const extra of ["", "-wal", "-shm"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
+  const exactly = (): string[] => ["", "-wal", "-shm"].map((extra) => String(Bun.hash(readFileSync(copy + extra))));
+  const before = [...contents(copy), ...exactly()];
+  const seen = withDatabase(copy, (database) => {
+    // Somebody who waits for no lock, at this very moment.
+    using starting = new Database(copy);
+    starting.run("PRAGMA busy_timeout = 0");
+    starting.run("PRAGMA journal_mode = WAL");
+    return [...database.rows("SELECT x FROM t")].length;
+  });
+  expect(seen).toBe(1);
+  for (const extra of ["", "-wal", "-shm"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
+  expect(numbers(copy)).toEqual([1]);
+  expect(exactly()).toEqual(before.slice(-3));
+});
+
+test("a log without its index: read whole, and no index is made", () => {
+  const path = fresh();
+  const copy = fresh();
+  using _database = written(path);
+  for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
+  const before = contents(copy);
+  expect(numbers(copy)).toEqual([1]);
+  expect(contents(copy)).toEqual(before);
+});
+
+test("a writer that begins while we read is not missed", () => {
+  const path = fresh();
+  written(path).close();
+  let writer: Database | null = null;
+  const seen: unknown[][] = [];
+  const last = withDatabase(path, (database) => {
+    const rows = [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x);
+    seen.push(rows);
+    if (writer === null) {
+      writer = new Database(path);
+      writer.run("INSERT INTO t VALUES (2)");
+    }
+    return rows;
+  });
+  expect(seen).toEqual([[1], [1, 2]]);
+  expect(last).toEqual([1, 2]);
+  (writer as Database | null)?.close();
+});
+
+test("a writer that ended while we failed: what is there now counts", () => {
+  const path = fresh();
+  written(path).close();
+  let tries = 0;
+  const rows = withDatabase(path, (database) => {
+    tries += 1;
+    if (tries === 1) {
+      using writer = new Database(path);
+      writer.run("INSERT INTO t VALUES (2)");
+      throw new Error("torn");
+    }
+    return [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x);
+  });
+  expect(rows).toEqual([1, 2]);
+});
+
+test("the older kind of journal: what is not committed is not seen, nor is the database touched", () => {
+  const path = fresh();
+  using database = written(path, "DELETE");
+  database.run("BEGIN IMMEDIATE");
+  database.run("INSERT INTO t VALUES (2)");
+  expect(numbers(path)).toEqual([1]);
+  database.run("COMMIT");
+  expect(numbers(path)).toEqual([1, 2]);
+  expect(beside(path)).toEqual(["opencode.db"]);
+});
+
+test("locked for good: an error with a code, soon", () => {
+  const path = fresh();
+  using database = written(path, "DELETE");
+  database.run("BEGIN EXCLUSIVE");
+  database.run("INSERT INTO t VALUES (2)");
+  database.run("PRAGMA cache_size = 1");
+  const begun = performance.now();
+  expect(codeOf(() => numbers(path))).toBe("ERR_SQLITE_ERROR");
+  expect(performance.now() - begun).toBeLessThan(2_000);
+  database.run("ROLLBACK");
+});
+
+test("no database: every kind fails with a code, and is left alone", () => {
+  const make: Record<string, (path: string) => void> = {
+    "ENOENT nothing": () => {},
+    "ERR_SQLITE_ERROR empty": (path) => writeFileSync(path, ""),
+    "ERR_SQLITE_ERROR text": (path) => writeFileSync(path, "SELECT ".repeat(1000)),
+    "ERR_SQLITE_ERROR cut": (path) => {
+      using database = written(path, "DELETE");
+      database.run("CREATE TABLE u (y)");
+      database.close();
+      writeFileSync(path, readFileSync(path).subarray(0, 5000));
+    },
+    "ERR_SQLITE_ERROR foreign": (path) => {
+      using database = new Database(path);
+      database.run("CREATE TABLE other (y)");
+    },
+    "EISDIR folder": (path) => mkdirSync(path),
+    "ENXIO FIFO": (path) => spawnSync("mkfifo", [path]),
+  };
+  for (const [name, prepare] of Object.entries(make)) {
+    const path = fresh();
+    prepare(path);
+    const before = beside(path);
+    expect([name, codeOf(() => numbers(path))]).toEqual([name, name.split(" ")[0] ?? ""]);
+    expect([name, beside(path)]).toEqual([name, before]);
+  }
+});
+
+test("names that mean something in an address", () => {
+  for (const name of ["a b.db", "a?b#c.db", "100%25.db", "ö.db"]) {
+    const path = fresh(name);
+    written(path).close();
+    expect([name, numbers(path), beside(path)]).toEqual([name, [1], [name]]);
+  }
+});
+
+test("a folder that we may not write to", () => {
+  const path = fresh();
+  written(path).close();
+  chmodSync(join(path, ".."), 0o500);
+  expect(numbers(path)).toEqual([1]);
+  chmodSync(join(path, ".."), 0o700);
+});
+
+function codeOf(act: () => unknown): string {
+  try {
+    act();
+    return "none";
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : `no code: ${String(error)}`;
+  }
+}
