@@ -10,6 +10,7 @@ import { casesOf, derive, placeCase, storeAt, tableAt } from "./cases.ts";
 import { faultsOf } from "./faults.ts";
 import { throwAwayFolder } from "./folder.ts";
 import { oddRecords, removeOdd } from "./odd-files.ts";
+import { share } from "./share.ts";
 import { tableOf } from "./table.ts";
 
 setDefaultTimeout(120_000);
@@ -83,9 +84,9 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
       for (const { name, path, look, mend } of some) {
         const before = Object.keys(look().states).sort();
         const isRead = tablesRead({ path, look, mend });
-        for (const { table, column, row, isKey } of cellsOf(path)) {
+        for (const [index, { table, column, row, isKey }] of cellsOf(path).entries()) {
           if (isKey || !isRead.has(table)) continue;
-          for (const damage of damages) {
+          for (const damage of share(damages, index)) {
             if (!isTaken(path, `UPDATE "${table}" SET "${column}" = ? WHERE rowid = ?`, damage, row)) continue;
             const { faults, states } = look();
             expect([name, table, column, damage.slice(0, 20), faults]).toEqual([

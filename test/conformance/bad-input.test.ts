@@ -4,6 +4,7 @@ import { adapters } from "../../src/adapters/registry.ts";
 import { relativeFaults } from "./faults.ts";
 import { throwAwayFolder } from "./folder.ts";
 import { brokenBytes, cutOffsets, linesOf, type Mutation, parsed, raw, replacedValues, textOf } from "./mutations.ts";
+import { share } from "./share.ts";
 import {
   hasClaimFiles,
   hasRecordFiles,
@@ -145,10 +146,10 @@ function breakEach(
   mutations: (victim: Victim) => Iterable<Mutation>,
   more: (victim: Victim, look: Look) => string[],
 ): string[] {
-  return all.flatMap((victim) => {
+  return all.flatMap((victim, index) => {
     using _mended = mendedLater(victim);
     const found: string[] = [];
-    for (const [label, content] of mutations(victim)) {
+    for (const [label, content] of share(mutations(victim), index)) {
       const look = lookAtBroken(victim, content);
       for (const fault of [...look.faults, ...more(victim, look)]) found.push(`${victim.name}, ${label}: ${fault}`);
       if (found.length > 10) break;
@@ -163,11 +164,11 @@ const saysNothingNew = (victim: Victim, look: Look): string[] => [
 ];
 
 /** Half a line may have been the end of the turn, or a question: with it nobody knows how the turn ended. */
-function cutFaults(victim: Victim): string[] {
+function cutFaults(victim: Victim, index: number): string[] {
   using _mended = mendedLater(victim);
   const firstLine = victim.bytes.indexOf(10);
   const isAlone = victim.store.rows.filter(({ id }) => id === victim.id).length === 1;
-  return cutOffsets(victim.bytes).flatMap((offset) => {
+  return [...share(cutOffsets(victim.bytes), index)].flatMap((offset) => {
     const cut = lookAtBroken(victim, victim.bytes.subarray(0, offset));
     const status = cut.dead.sessions.find(({ id }) => id === victim.id)?.status;
     const torn = offset > firstLine + 1 && victim.bytes[offset - 1] !== 10;
