@@ -1,7 +1,7 @@
 /** How many neighbours share the work between them; FULL=1 does all of it. */
-const sharers = process.env["FULL"] === "1" ? 1 : 4;
+const sharers = process.env["FULL"] === "1" ? 1 : 6;
 
-/** A fourth of the damages, another one for each of the captured cases: together they see all of them. */
+/** A part of the damages, another one for each of the captured cases: together they see all of them. */
 export function* share<T>(all: Iterable<T>, index: number): Generator<T> {
   let number = index;
   for (const one of all) {
