@@ -135,6 +135,8 @@ for (const driver of chosen(drivers))
     here("killed, it leaves a tool behind: stop finds that, and the next turn is right", async (world) => {
       const id = await acted(world, ["launch", agent, endlessTool(world, "tool"), ...bypass]);
       await toolBegun(world, "tool");
+      // Some write down a moment later what they have begun; killed before, they leave no session.
+      await recorded(world, driver, [], { session: id }, toolSign(driver));
       process.kill((await rowOf(world, id)).process?.pid ?? 0, "SIGKILL");
       await waitFor("its end", async () => (await rowOf(world, id)).state === "stopped");
       expect(await act(world, ["stop", id])).toMatchObject({
