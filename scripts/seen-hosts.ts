@@ -14,7 +14,7 @@ export async function seenHosts(adapter: Adapter, home: string): Promise<Capture
   const listening: Adapter = { ...adapter, host: recording(adapter.host, (talk) => talks.push(talk)) };
   const deadline = deadlineIn(patienceMs);
   const store = readStore(adapter, home, deadline);
-  const answers = await Promise.all(readHosts(listening, home, store, readProcesses, deadline));
+  const answers = await Promise.all(readHosts(listening, home, () => store, readProcesses, deadline));
   const hosts = answers.filter((host) => host !== null);
   for (const { address, answer } of hosts)
     if (!answer.ok) throw new Error(`the host at ${address}: ${answer.problem.message}`);

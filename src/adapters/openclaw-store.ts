@@ -27,7 +27,7 @@ const events = (order: "ASC" | "DESC"): string =>
 
 export const store: Assembly = {
   *sessions(reader) {
-    for (const row of reader.rows(windows)) yield textIn(row, "session_id") ?? "";
+    for (const row of reader.rows(windows)) yield { id: textIn(row, "session_id") ?? "" };
   },
   *forward(reader, id) {
     for (const row of reader.rows(events("ASC"), id)) yield eventIn(row, reader);

@@ -50,14 +50,26 @@ interface Source {
 export const databaseLines: Assembly = {
   *sessions(reader) {
     if (!hasTables(reader)) return;
-    for (const row of reader.rows("SELECT id FROM session")) {
+    for (const row of reader.rows("SELECT id, directory FROM session")) {
       const id = textIn(row, "id");
-      if (id !== null) yield id;
+      if (id !== null) yield { id, cwd: textIn(row, "directory") };
     }
+  },
+  newest(reader, id) {
+    const [row] = reader.rows(newest, id);
+    return row === undefined ? null : millisIn(row, "newest");
   },
   forward: (reader, id) => forward(database(reader, id)),
   backward: (reader, id) => backward(database(reader, id), id),
 };
+
+/** What its record tells of times: of the session itself, of its last message, and of that message's parts. */
+const newest = `
+  SELECT max(s.time_updated, coalesce(m.time_created, 0), coalesce(m.time_updated, 0),
+    coalesce((SELECT max(p.time_created, p.time_updated) FROM part p WHERE p.message_id = m.id
+      ORDER BY max(p.time_created, p.time_updated) DESC LIMIT 1), 0)) AS newest
+  FROM session s LEFT JOIN message m ON m.session_id = s.id
+  WHERE s.id = ? ORDER BY m.time_created DESC, m.id DESC LIMIT 1`;
 
 export const fileLines: Assembly = {
   sessions: null,

@@ -12,7 +12,7 @@ import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
 import { type Cell, costText, shortCount, shortDuration, statusColour, table, terminalOf } from "./render.ts";
 import { clean, countedJson, statusWord, time } from "./session-json.ts";
-import { lookAtRows, type Row } from "./sessions.ts";
+import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 
 export const compare: Command = {
   usage: "agentctl compare <group> [--check CMD] [--json] [--html FILE]",
@@ -53,7 +53,7 @@ export interface Compared {
 }
 
 async function look(group: string, args: Arguments, context: Context): Promise<Compared[]> {
-  const { rows, at } = await lookAtRows(context);
+  const { rows, at } = await lookAtRows(context, launchedSessions(context));
   const members = rows.filter(({ launch }) => launch?.group === group).reverse();
   if (members.length === 0)
     throw new AgentctlError("not-found", `no session is in the group ${group}`, { hint: "agentctl list -a" });

@@ -7,7 +7,7 @@ import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
-import { lookAtRows } from "./sessions.ts";
+import { launchedSessions, lookAtRows } from "./sessions.ts";
 
 export const launch: Command = {
   usage: "agentctl launch [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
@@ -41,7 +41,10 @@ export async function tellStart(
   context: Context,
 ): Promise<void> {
   if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
-  const row = (await lookAtRows(context)).rows.find(({ launch: note }) => note?.id === launched.launch) ?? null;
+  const row =
+    (await lookAtRows(context, launchedSessions(context))).rows.find(
+      ({ launch: note }) => note?.id === launched.launch,
+    ) ?? null;
   const hook = row?.launch?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);

@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { type Conflict, conflictsOf } from "../control/radar.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { noneStopped, type Wanted } from "../observe/observe.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -50,7 +51,7 @@ export const list: Command = {
     if (args.words.length > 0) throw usage(`list takes no words: ${args.words[0]}`, "list");
     const wanted = selection(args);
     const counting = args.has("--tokens") ? (await import("./count.ts")).countAgain() : null;
-    const look = async () => answer(await lookAtRows(context), wanted, counting, args, context);
+    const look = async () => answer(await lookAtRows(context, wanted.stopped), wanted, counting, args, context);
     const strictly = async () => {
       const now = await look();
       if (!args.has("--strict") || now.complete) return now;
@@ -67,6 +68,7 @@ export const list: Command = {
 };
 
 interface Selection {
+  stopped: Wanted;
   keep(row: Row): boolean;
   isOld(row: Row, at: number): boolean;
   limit: number;
@@ -109,6 +111,7 @@ function selection(args: Arguments): Selection {
       !args.has("--hosted") || (session.status.state === "running" && session.status.owner.kind === "host"),
   ];
   return {
+    stopped: wantsStopped ? "all" : noneStopped,
     keep: (row) => tests.every((test) => test(row)),
     isOld: ({ session }, at) =>
       session.status.state === "stopped" && (session.updatedAt ?? session.startedAt ?? at) < at - sinceMs,

@@ -1,4 +1,5 @@
 // agentctl lock: which places are taken, by sessions and by people; and a person's own wish that nobody begins somewhere.
+
 import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
@@ -6,6 +7,7 @@ import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } fr
 import { isBusy, lockedText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
+import { noneStopped } from "../observe/observe.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -95,7 +97,7 @@ const placeNamed = (directory: string, { cwd }: Context): string => {
 };
 
 async function list(args: Arguments, context: Context): Promise<number> {
-  const all = await lookAtRows(context);
+  const all = await lookAtRows(context, noneStopped);
   const { locks, problems } = readLocks(context.env, all.at);
   const derived = all.rows
     .filter(({ session }) => session.status.state !== "stopped" && isBusy(session))

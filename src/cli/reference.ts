@@ -1,10 +1,11 @@
 // Turns what a person typed into one session, or says why it cannot.
 import { isMarked } from "../control/guard.ts";
-import type { ReadNote } from "../control/notes.ts";
+import { type ReadNote, readNotes } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
+import type { Wanted } from "../observe/observe.ts";
 import { placeOf } from "../observe/place.ts";
 import type { Context } from "./command.ts";
 import type { Row, Rows } from "./sessions.ts";
@@ -16,6 +17,20 @@ const notFound: Record<string, string> = {
   "@self": "this command does not run inside a session that agentctl can see",
   "@last": "no session was launched by agentctl",
 };
+
+/** Which stopped sessions these references may mean. */
+export function meantBy(references: readonly string[], { env }: Context): Wanted {
+  if (references.includes(".")) return "all";
+  const isNoted = ({ id, name }: ReadNote, index: number): boolean =>
+    references.some((each) => each === name || each === `launch:${id}` || (each === "@last" && index === 0));
+  const noted = new Set(
+    readNotes(env)
+      .notes.filter(isNoted)
+      .map(({ session }) => session),
+  );
+  const prefixes = references.filter((each) => each !== "").map((each) => each.toLowerCase());
+  return (id) => noted.has(id) || prefixes.some((prefix) => id.toLowerCase().startsWith(prefix));
+}
 
 export function resolve(reference: string, all: Rows, context: Context): Row {
   const found = candidates(reference, all, context);

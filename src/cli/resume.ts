@@ -17,7 +17,7 @@ import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { ownSettingOf } from "./launch-order.ts";
-import { resolve } from "./reference.ts";
+import { meantBy, resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 import { shellWord } from "./shell-word.ts";
@@ -73,7 +73,7 @@ async function checked(
   extra: readonly string[],
   context: Context,
 ): Promise<{ row: Row }> {
-  const all = await lookAroundAtRows(context);
+  const all = await lookAroundAtRows(context, meantBy([reference], context));
   context.err(problemLines(all.problems));
   const row = resolve(reference, all, context);
   idOf(row);

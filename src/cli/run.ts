@@ -23,7 +23,7 @@ import { readingOf, recordOf } from "./record-of.ts";
 import { shortDuration, terminalOf } from "./render.ts";
 import { endingOf } from "./result.ts";
 import { clean, sessionJson } from "./session-json.ts";
-import { lookAtRows, type Row } from "./sessions.ts";
+import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 
 export const run: Command = {
   usage: "agentctl run [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
@@ -79,9 +79,10 @@ async function untilOver(launched: Launched, request: StartRequest, context: Con
       ({ session, launch }) =>
         launch?.id === launched.launch || (session.id === launched.id && session.home === request.home),
     );
+  const look = () => lookAtRows(context, launchedSessions(context));
   const { value } = await waitFor({
     look: async () => {
-      const row = mine((await lookAtRows(context)).rows) ?? null;
+      const row = mine((await look()).rows) ?? null;
       if (row !== null) progress.show(row);
       return row;
     },
@@ -93,7 +94,7 @@ async function untilOver(launched: Launched, request: StartRequest, context: Con
   if (needsPerson(value)) await endLaunch(launched.launch, context.env);
   // Its holder writes the exit status a moment after the agent's end.
   if (launched.holder !== null) await within(deadlineIn(exitFileMs), launched.holder.exited);
-  return needsPerson(value) ? value : (mine((await lookAtRows(context)).rows) ?? value);
+  return needsPerson(value) ? value : (mine((await look()).rows) ?? value);
 }
 
 const exitFileMs = 300;

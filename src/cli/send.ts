@@ -13,7 +13,7 @@ import type { Command, Context } from "./command.ts";
 import { tellStart } from "./launch.ts";
 import { permissionOf, startRequest } from "./launch-order.ts";
 import { promptFlags, readPrompt } from "./prompt.ts";
-import { resolve } from "./reference.ts";
+import { meantBy, resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
@@ -44,7 +44,7 @@ export const send: Command = {
     const [reference, ...words] = args.words;
     if (reference === undefined) throw usage("send needs a session", "send");
     const text = readPrompt(args, words, "send");
-    const all = await lookAroundAtRows(context);
+    const all = await lookAroundAtRows(context, meantBy([reference], context));
     context.err(problemLines(all.problems));
     const row = resolve(reference, all, context);
     const adapter = adapterOf(row);
@@ -91,7 +91,7 @@ async function sendThroughHost(
     );
   const id = idOf(row);
   const said = await oneAtATime(context.env, () => sendToHosted(row.session, adapter, text));
-  const { rows } = await lookAroundAtRows(context);
+  const { rows } = await lookAroundAtRows(context, (other) => other === id);
   const now = rows.find(({ session }) => isSameSession(session, row.session)) ?? row;
   if (args.has("--json")) {
     const { agent, cwd, processes } = now.session;

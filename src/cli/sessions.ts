@@ -6,7 +6,7 @@ import { panesOf } from "../control/tmux.ts";
 import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { Session, SessionList } from "../core/session.ts";
-import { lookAtSessions } from "../observe/observe.ts";
+import { lookAtSessions, type Wanted } from "../observe/observe.ts";
 import type { Context } from "./command.ts";
 
 export interface Row {
@@ -35,13 +35,19 @@ export interface Rows {
   notes: ReadNote[];
 }
 
-export async function lookAtRows({ env }: Context): Promise<Rows> {
-  return decorated(await lookAtSessions({ adapters, env }), env);
+export async function lookAtRows({ env }: Context, wanted: Wanted = "all"): Promise<Rows> {
+  return decorated(await lookAtSessions({ adapters, env, wanted }), env);
+}
+
+/** Sessions that agentctl has started, live or not. */
+export function launchedSessions({ env }: Pick<Context, "env">): (id: string) => boolean {
+  const noted = new Set(readNotes(env).notes.map(({ session }) => session));
+  return (id) => noted.has(id);
 }
 
 /** The same for commands that act: with all processes of this user, and their marks. */
-export async function lookAroundAtRows({ env }: Context): Promise<Rows & { around: Surroundings }> {
-  const around = await lookAround(env);
+export async function lookAroundAtRows({ env }: Context, wanted: Wanted): Promise<Rows & { around: Surroundings }> {
+  const around = await lookAround(env, wanted);
   return { ...decorated(around.list, env), around };
 }
 
@@ -63,7 +69,7 @@ function decorated(list: SessionList, env: Context["env"]): Rows {
 }
 
 function decorate(list: SessionList, notes: readonly ReadNote[]): Pick<Rows, "at" | "complete" | "rows"> {
-  const refs = shortestRefs(list.sessions);
+  const refs = shortestRefs(list.sessions, list.unopened);
   const rows = list.sessions.map((session, index) => ({
     session,
     ref: refs[index] ?? "",
@@ -86,8 +92,9 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
 const shortestPrefix = 8;
 
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
-function shortestRefs(sessions: readonly Session[]): string[] {
-  const ids = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
+function shortestRefs(sessions: readonly Session[], others: readonly string[]): string[] {
+  const own = sessions.map((session) => session.id).filter((id) => id !== null);
+  const ids = [...new Set([...own, ...others])].sort();
   const lengths = new Map<string, number>();
   for (const [index, id] of ids.entries()) {
     const shared = Math.max(sharedPrefix(id, ids[index - 1]), sharedPrefix(id, ids[index + 1]));

@@ -1,9 +1,10 @@
 // Commands that take several sessions: references, a group, labels.
 import { AgentctlError } from "../core/problem.ts";
+import type { Wanted } from "../observe/observe.ts";
 import { type Arguments, type FlagSpec, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
-import { resolve } from "./reference.ts";
-import type { Row, Rows } from "./sessions.ts";
+import { meantBy, resolve } from "./reference.ts";
+import { launchedSessions, type Row, type Rows } from "./sessions.ts";
 
 export const severalFlags: readonly FlagSpec[] = [
   { flag: "--group", value: "G", help: "all sessions of this group" },
@@ -19,6 +20,14 @@ export interface Chosen {
 /** Whoever asks for one session by its reference gets one JSON value; a group is a list, however many are in it. */
 export const isOne = (args: Arguments): boolean =>
   args.words.length === 1 && !args.has("--group") && !args.has("--label");
+
+/** Which stopped sessions are meant: those of the references; with a group or a label, whatever was launched. */
+export function meantByAll(args: Arguments, context: Context): Wanted {
+  const meant = meantBy(args.words, context);
+  if (meant === "all" || !(args.has("--group") || args.has("--label"))) return meant;
+  const launched = launchedSessions(context);
+  return (id) => launched(id) || meant(id);
+}
 
 export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {
   const group = args.one("--group");

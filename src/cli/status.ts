@@ -6,7 +6,7 @@ import { oneLine } from "../lib/width.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
-import { resolve } from "./reference.ts";
+import { meantBy, resolve } from "./reference.ts";
 import {
   costText,
   homeRelative,
@@ -50,7 +50,7 @@ export async function oneRow(
   const [reference, extra] = words;
   if (reference === undefined) throw usage(`${command} needs a session`, command);
   if (extra !== undefined) throw usage(`${command} takes one session, not also ${extra}`, command);
-  const all = await lookAtRows(context);
+  const all = await lookAtRows(context, meantBy([reference], context));
   context.err(problemLines(all.problems));
   return { row: resolve(reference, all, context), at: all.at };
 }

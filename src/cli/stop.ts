@@ -16,7 +16,7 @@ import { canAsk, confirm } from "./question.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
-import { chooseRows, isOne, severalFlags } from "./several.ts";
+import { chooseRows, isOne, meantByAll, severalFlags } from "./several.ts";
 
 export const stop: Command = {
   usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--host] [-y] [--json]",
@@ -43,7 +43,7 @@ export const stop: Command = {
   ],
   async run(args, context) {
     const graceMs = parseDuration(args.one("--grace") ?? "20s", "stop");
-    const all = await lookAroundAtRows(context);
+    const all = await lookAroundAtRows(context, meantByAll(args, context));
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "stop", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);

@@ -14,7 +14,7 @@ import { type Matrix, parseMatrix, type SlotFlags } from "./matrix.ts";
 import { readPrompt } from "./prompt.ts";
 import { canAsk, confirm } from "./question.ts";
 import { clean } from "./session-json.ts";
-import { lookAtRows } from "./sessions.ts";
+import { launchedSessions, lookAtRows } from "./sessions.ts";
 
 const mostUnasked = 64;
 const startsAtOnce = 4;
@@ -109,7 +109,7 @@ async function untilFewer(limit: number, outcomes: readonly Outcome[], context: 
   if (begun.size < limit) return;
   await waitFor({
     look: async () =>
-      (await lookAtRows(context)).rows.filter(
+      (await lookAtRows(context, launchedSessions(context))).rows.filter(
         ({ launch, session }) => launch !== null && begun.has(launch.id) && session.status.state !== "stopped",
       ),
     isEnough: (live) => live.length < limit,
@@ -155,7 +155,7 @@ async function answer(
   const failed = outcomes.filter((outcome) => "error" in outcome);
   const missing = slots.length - outcomes.length;
   if (args.has("--json")) {
-    const { rows } = await lookAtRows(context);
+    const { rows } = await lookAtRows(context, launchedSessions(context));
     const values = outcomes.map((outcome) => {
       if ("error" in outcome)
         return { slot: outcome.slot.number, label: outcome.slot.label, error: outcome.error.message };

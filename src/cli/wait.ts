@@ -11,7 +11,7 @@ import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAtRows, type Row, type Rows } from "./sessions.ts";
-import { type Chosen, chooseRows, isOne, severalFlags } from "./several.ts";
+import { type Chosen, chooseRows, isOne, meantByAll, severalFlags } from "./several.ts";
 
 const untils = ["done", "stopped", "idle", "waiting"] as const;
 type Until = (typeof untils)[number];
@@ -40,13 +40,18 @@ export const wait: Command = {
     const until = untilOf(args.one("--until") ?? "done");
     const timeout = args.one("--timeout");
     const timeoutMs = timeout === null ? null : parseDuration(timeout, "wait");
-    const first = await lookAtRows(context);
+    const wanted = meantByAll(args, context);
+    const first = await lookAtRows(context, wanted);
     context.err(problemLines(first.problems));
     const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen, first));
     const isAny = args.has("--any");
     const told = new Set<string>();
     const { value, isEnough } = await waitFor({
-      look: () => lookAtRows(context),
+      look: () =>
+        lookAtRows(
+          context,
+          (id) => wanted === "all" || wanted(id) || tracked.some(({ last }) => last.session.id === id),
+        ),
       isEnough: (rows) => {
         const now = tracked.map((each) => each.in(rows, context));
         const over = now.filter((row) => isOver(row, until));

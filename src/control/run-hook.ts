@@ -22,7 +22,7 @@ const limits = { limitMs: 5 * 60_000, graceMs: 5_000, mostBytes: 1024 * 1024 };
 export async function runStartHook(launch: string, directory: string, env: Environment): Promise<void> {
   const note = readNote(env, launch);
   if (note === null) return;
-  const session = sessionOf(note, await look(hookEnvironment(env, note)));
+  const session = sessionOf(note, await look(hookEnvironment(env, note), note.session));
   await run({ kind: "start", note, session, directory, late: false, lock: handedLock }, env);
 }
 
@@ -42,7 +42,7 @@ export async function runLateHook(launch: string, env: Environment): Promise<voi
   const lock = await claim(launch, env, 0);
   const note = lock === null ? null : readNote(env, launch);
   if (lock === null || note === null) return;
-  const session = sessionOf(note, await look(hookEnvironment(env, note)));
+  const session = sessionOf(note, await look(hookEnvironment(env, note), note.session));
   await run({ kind: "exit", note, session, directory: session?.cwd ?? null, late: true, lock }, env);
 }
 
@@ -79,7 +79,7 @@ async function untilGone(launch: string, env: Environment): Promise<void> {
   const mine = (list: SessionList | null): Session[] =>
     (list?.sessions ?? []).filter(({ processes }) => processes.some((row) => launchOf(row) === launch));
   await waitFor({
-    look: () => look(hookEnvironment(env, note)),
+    look: () => look(hookEnvironment(env, note), note.session),
     isEnough: (list) => mine(list).length === 0,
     sessions: mine,
     timeoutMs: null,
@@ -92,7 +92,7 @@ const settleMs = 2_000;
 async function settled(note: ReadNote, env: Environment): Promise<Session | null> {
   const deadline = deadlineIn(settleMs);
   for (;;) {
-    const session = sessionOf(note, await look(hookEnvironment(env, note)));
+    const session = sessionOf(note, await look(hookEnvironment(env, note), note.session));
     const outcome = outcomeOf(session);
     if ((outcome !== null && outcome !== "cut-off") || deadline.isOver()) return session;
     await pause(againMs);
@@ -100,9 +100,9 @@ async function settled(note: ReadNote, env: Environment): Promise<Session | null
 }
 
 /** That nobody could look is no reason not to run what is due. */
-async function look(env: Environment): Promise<SessionList | null> {
+async function look(env: Environment, session: string | null): Promise<SessionList | null> {
   try {
-    return await lookAtSessions({ adapters, env });
+    return await lookAtSessions({ adapters, env, wanted: (id) => id === session });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     return null;

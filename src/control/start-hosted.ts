@@ -48,7 +48,7 @@ async function hostThatAnswers(
   { adapter, home, startTimeoutMs }: LaunchOrder,
   { start }: HostProtocol,
 ): Promise<HostAnswer> {
-  const asked = await Promise.all(readHosts(adapter, home, null, readProcesses, deadlineIn(startTimeoutMs)));
+  const asked = await Promise.all(readHosts(adapter, home, () => null, readProcesses, deadlineIn(startTimeoutMs)));
   const heard = asked.filter((host) => host !== null);
   const there = heard.find(({ answer }) => answer.ok);
   if (there !== undefined) return there;

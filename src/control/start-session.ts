@@ -62,7 +62,7 @@ type Starting = Pick<StartedLaunch, "begun">;
 
 async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<Starting> {
   const { env, order, note, before } = request;
-  const around = await lookAround(env);
+  const around = await lookAround(env, (id) => id === before?.id);
   const caller = callerOf(around, env);
   const { notes } = readNotes(env);
   guardPermission(order, request.ownIsBypass, caller);

@@ -61,18 +61,20 @@ export async function stopSessions(
   const owners = await endProcesses(onceEach(courses.flatMap((course) => course.ownerEndings())));
   for (const course of courses) course.take(owners);
 
-  let now = await lookAround(env);
+  const ids = new Set(targets.map(({ session }) => session.id));
+  const look = () => lookAround(env, (id) => ids.has(id));
+  let now = await look();
   const ending = deadlineIn(options.graceMs);
   while (courses.some((course) => course.isEnding(now)) && !ending.isOver()) {
     await pause(hostPauseMs);
-    now = await lookAround(env);
+    now = await look();
   }
   for (let round = 1; round <= mostRounds; round += 1) {
     const endings = courses.flatMap((course) => course.memberEndings(now));
     if (endings.length === 0) break;
     const members = await endProcesses(onceEach(endings));
     for (const course of courses) course.take(members);
-    now = await lookAround(env);
+    now = await look();
   }
   return courses.map((course) => course.answer(now));
 }

@@ -5,9 +5,10 @@ import { AgentctlError } from "../core/problem.ts";
 import type { ProcessTable } from "../core/process.ts";
 import type { SessionList } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
-import { observe } from "../observe/observe.ts";
+import { noneStopped, observe, type Wanted } from "../observe/observe.ts";
 import type { ProcessWish } from "../observe/process-wish.ts";
 import { readProcesses } from "../observe/processes.ts";
+import { readNotes } from "./notes.ts";
 
 export interface Surroundings {
   list: SessionList;
@@ -25,12 +26,17 @@ const marks = new Set([
 /** Who acts would rather wait for a busy host than not know: OpenClaw's was seen to take many seconds for an answer. */
 const patienceMs = 4_000;
 
-/** Acting needs the process table: where it cannot be read, nothing is done. */
-export async function lookAround(env: Environment): Promise<Surroundings> {
+/**
+ * Acting needs the process table: where it cannot be read, nothing is done. Of stopped sessions those are seen that were
+ * launched, and those that are wanted.
+ */
+export async function lookAround(env: Environment, wanted: Wanted = noneStopped): Promise<Surroundings> {
+  const noted = new Set(readNotes(env).notes.map(({ session }) => session));
   // The sessions are derived from what every other command sees: a child between fork and exec, say, is no agent.
   const evidence = await observe({
     adapters,
     env,
+    wanted: wanted === "all" ? wanted : (id) => noted.has(id) || wanted(id),
     patienceMs,
     processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });

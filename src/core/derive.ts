@@ -22,7 +22,8 @@ export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[])
   if (table !== null) setParents(sessions, table);
   sessions.sort(bySessionOrder);
   const problems = collectProblems(evidence, rules);
-  return { at: evidence.at, complete: problems.length === 0, sessions, problems };
+  const unopened = evidence.stores.flatMap((store) => store.unopened ?? []);
+  return { at: evidence.at, complete: problems.length === 0, sessions, unopened, problems };
 }
 
 /** A subagent at work is background work of its session. */

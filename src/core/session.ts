@@ -73,5 +73,7 @@ export interface SessionList {
   at: number;
   complete: boolean;
   sessions: Session[];
+  /** Ids of sessions that are not running, and that nobody asked about. */
+  unopened: string[];
   problems: Problem[];
 }

@@ -4,18 +4,16 @@ import { statSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence } from "../core/evidence.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
-import type { Session } from "../core/session.ts";
 import { errorCode } from "./failure.ts";
 import { mayHang } from "./mounts.ts";
 
 export function lookUpDirectories(
   evidence: Evidence,
-  sessions: readonly Session[],
+  owners: ReadonlySet<ProcessRow>,
   adapters: readonly Adapter[],
   mounts: string,
 ): Record<string, string | null> {
   const found: Record<string, string | null> = {};
-  const owners = new Set(sessions.filter(({ id }) => id !== null).flatMap(({ processes }) => processes));
   const rows = evidence.processes.ok ? evidence.processes.value.rows : [];
   for (const row of rows) {
     if (row.detail === null || owners.has(row) || !isLive(row)) continue;

@@ -30,7 +30,7 @@ interface Host {
 export function readHosts(
   adapter: Adapter,
   home: string,
-  store: Store | null,
+  store: () => Store | null,
   readTable: ReadTable,
   deadline: Deadline,
 ): Promise<HostAnswer | null>[] {
@@ -119,7 +119,7 @@ async function ask(
   protocol: HostProtocol,
   home: string,
   { address, process, startedAt, secret, suspended }: Host,
-  store: Store | null,
+  store: () => Store | null,
   deadline: Deadline,
 ): Promise<HostAnswer | null> {
   const host = { agent: adapter.agent, home, address, process, startedAt };
@@ -128,7 +128,13 @@ async function ask(
     return { ...host, answer: unread(problem) };
   };
   if (suspended) return silent("the host is suspended");
-  const about: Asked = { secret, directories: directoriesSince(startedAt, store) };
+  const about: Asked = {
+    secret,
+    // Few ask for it, and it may take reading every record.
+    get directories() {
+      return directoriesSince(startedAt, store());
+    },
+  };
   const line = converse(address, protocol, protocol.sessions(about), about);
   try {
     const parsed = await within(deadline, line.answer);

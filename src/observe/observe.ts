@@ -5,7 +5,7 @@ import { deriveSessions } from "../core/derive.ts";
 import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/found.ts";
 import type { Reading } from "../core/problem.ts";
-import { isLive, type ProcessTable } from "../core/process.ts";
+import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
 import { isHosted, type Session, type SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
 import { readDialog } from "./dialogs.ts";
@@ -14,14 +14,23 @@ import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
+import { type NamedStore, openNeeded, outlineAll } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
-import { readProcesses } from "./processes.ts";
+import { readProcess, readProcesses } from "./processes.ts";
 import { recordAt, visitRecords } from "./records.ts";
-import { readClaims, readRow, readStore } from "./stores.ts";
+import { nameStore, readClaims, readRow, readStore } from "./stores.ts";
+
+/** Of the sessions that nobody has or may have, only these: the records of the others are not opened. */
+export type Wanted = "all" | ((id: string) => boolean);
+
+/** Who asks only for what runs or may run. */
+export const noneStopped: Wanted = () => false;
 
 export interface Look {
   adapters: readonly Adapter[];
   env: Environment;
+  /** "all" unless said otherwise. */
+  wanted?: Wanted;
   /** How long stores and hosts may take, together. */
   patienceMs?: number;
   /** Injected by tests: the clock, and the reader of the process table. */
@@ -36,28 +45,71 @@ export async function lookAtSessions(look: Look): Promise<SessionList> {
   return deriveSessions(await observe(look), look.adapters);
 }
 
+/** How often we look again because an owner ended while we read its record, before everything is read in the safe order. */
+const mostAttempts = 4;
+
 export async function observe(look: Look): Promise<Evidence> {
+  let { wanted = "all" } = look;
+  for (let attempt = 1; wanted !== "all" && attempt <= mostAttempts; attempt += 1) {
+    const evidence = await observeOnce({ ...look, wanted });
+    const { sessions, unopened } = deriveSessions(evidence, look.adapters);
+    const further = goneOnTo(sessions, unopened);
+    // Here the records were read after the processes: who is still there had its session all the while.
+    if (further.size === 0 && (look.processes !== undefined || areThere(sessions))) return evidence;
+    const before: (id: string) => boolean = wanted;
+    wanted = (id) => before(id) || further.has(id);
+  }
+  return await observeOnce({ ...look, wanted: "all" });
+}
+
+/** Who asks for a conversation wants to know where it went. */
+function goneOnTo(sessions: readonly Session[], unopened: readonly string[]): Set<string> {
+  const next = sessions.flatMap(({ status, continuedBy }) => (status.state === "stopped" ? (continuedBy ?? []) : []));
+  return new Set(next.length === 0 ? [] : unopened).intersection(new Set(next));
+}
+
+const areThere = (sessions: readonly Session[]): boolean =>
+  sessions.every(({ processes }) =>
+    processes.every(({ identity }) => {
+      const now = readProcess(identity.pid);
+      return now !== null && sameProcess(now.identity, identity) && isLive(now);
+    }),
+  );
+
+const isAboutAll = ({ wanted = "all" }: Look): boolean => wanted === "all";
+
+async function observeOnce(look: Look): Promise<Evidence> {
   const readTable = look.processes ?? readProcesses;
   const now = look.now ?? Date.now;
   const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
   const { settings, problems } = readSettings(look.env);
-  const homes = new Homes(mountTable());
+  const mounts = mountTable();
+  const homes = new Homes(mounts);
   for (const adapter of look.adapters)
     for (const name of homesOf(adapter, look.env, settings)) homes.add(adapter, name);
 
   const stores: Store[] = [];
   const hosts: HostAnswer[] = [];
+  const named: NamedStore[] = [];
   let processes: Reading<ProcessTable>;
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
-    await readHomes(homes.takeUnread(), stores, hosts, readTable, deadline);
+    const fresh = homes.takeUnread();
+    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, deadline, mounts);
+    else await nameHomes(fresh, stores, named, deadline, mounts);
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
   } while (homes.hasUnread());
   for (const store of stores) store.names = homes.namesOf(store);
 
   const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
-  await lookAgain(evidence, look.adapters, readTable, deadline);
+  if (look.wanted !== undefined && look.wanted !== "all") {
+    const table = processes;
+    const asked = homes.all().flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
+    hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
+    openNeeded(named, evidence, look.adapters, look.wanted, mounts, deadline);
+  }
+  await lookAgain(evidence, look.adapters, readTable, deadline, mounts);
   return evidence;
 }
 
@@ -83,6 +135,8 @@ class Homes {
     return fresh;
   }
 
+  all = (): { adapter: Adapter; home: string }[] => [...this.known.values()];
+
   hasUnread = (): boolean => [...this.known.values()].some((entry) => !entry.read);
 
   namesOf = (store: Store): string[] => [...(this.known.get(`${store.agent}\0${store.home}`)?.names ?? [store.home])];
@@ -94,28 +148,66 @@ async function readHomes(
   hosts: HostAnswer[],
   readTable: ReadTable,
   deadline: Deadline,
+  mounts: string,
 ): Promise<void> {
-  const mounts = mountTable();
   const distant = homes.filter(({ home }) => mayHang(home, mounts));
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
   const asked = homes.flatMap(({ adapter, home }) => {
     if (mayHang(home, mounts)) return [];
     const store = readStore(adapter, home, deadline);
     if (store !== null) stores.push(store);
-    return readHosts(adapter, home, store, readTable, deadline);
+    return readHosts(adapter, home, () => store, readTable, deadline);
   });
   stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
   hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
+}
+
+/** The names alone; a store that may hang is read whole, by a process of its own. */
+async function nameHomes(
+  homes: { adapter: Adapter; home: string }[],
+  stores: Store[],
+  named: NamedStore[],
+  deadline: Deadline,
+  mounts: string,
+): Promise<void> {
+  const waiting = homes.map(async ({ adapter, home }) => {
+    if (mayHang(home, mounts)) return await readDistantStore(adapter, home, deadline);
+    const found = nameStore(adapter, home);
+    if (found !== null) named.push({ adapter, ...found });
+    return found?.store ?? null;
+  });
+  stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
+  for (const each of named) outlineAll(each);
+}
+
+/** Who wants to know where sessions work has the store read whole. */
+function askHosts(
+  adapter: Adapter,
+  home: string,
+  named: NamedStore[],
+  readTable: ReadTable,
+  deadline: Deadline,
+): Promise<HostAnswer | null>[] {
+  const whole = (): Store | null => {
+    const index = named.findIndex(({ store }) => store.agent === adapter.agent && store.home === home);
+    const [found] = index === -1 ? [] : named.splice(index, 1);
+    if (found !== undefined) found.store.rows = readStore(adapter, home, deadline)?.rows ?? [];
+    return found?.store ?? null;
+  };
+  return readHosts(adapter, home, whole, readTable, deadline);
 }
 
 function wishFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessWish {
   return {
     names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
     pids: new Set(stores.flatMap((store) => store.claims.map((claim) => claim.pid))),
-    environment: new Set([...ownKeys, ...adapters.flatMap((adapter) => adapter.environment)]),
+    environment: new Set([...ownKeys, ...adapters.flatMap(({ environment }) => environment), ...secretKeys(adapters)]),
     lockedFiles: adapters.flatMap((adapter) => adapter.lockedFiles ?? []),
   };
 }
+
+const secretKeys = (adapters: readonly Adapter[]): string[] =>
+  adapters.flatMap(({ host }) => host?.secret?.environment ?? []);
 
 const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
 
@@ -136,9 +228,9 @@ async function lookAgain(
   adapters: readonly Adapter[],
   readTable: ReadTable,
   deadline: Deadline,
+  mounts: string,
 ): Promise<void> {
   const { sessions } = deriveSessions(evidence, adapters);
-  const mounts = mountTable();
   await askHostsAgain(evidence, sessions, adapters, readTable, deadline);
   evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters, mounts));
   for (const store of evidence.stores) {
@@ -154,7 +246,8 @@ async function lookAgain(
     if (silent.length > 0) readClaimsAgain(adapter, store, new Set(silent.map((row) => row.identity.pid)));
     readRecordsAgain(adapter, store, doubtful);
   }
-  evidence.directories = lookUpDirectories(evidence, sessions, adapters, mounts);
+  const owners = sessions.filter(({ id }) => id !== null).flatMap(({ processes }) => processes);
+  evidence.directories = lookUpDirectories(evidence, new Set(owners), adapters, mounts);
 }
 
 /** A host that took up a session after it was asked, but before the processes were read, has something to say about it. */
@@ -175,7 +268,7 @@ async function askHostsAgain(
     const adapter = adapters.find(({ agent }) => agent === host.agent);
     if (adapter === undefined) continue;
     const store = evidence.stores.find(({ agent, home }) => agent === host.agent && home === host.home) ?? null;
-    const answers = await Promise.all(readHosts(adapter, host.home, store, readTable, deadline));
+    const answers = await Promise.all(readHosts(adapter, host.home, () => store, readTable, deadline));
     const again = answers.find((answer) => answer?.address === host.address && answer.answer.ok);
     if (again != null) evidence.hosts[evidence.hosts.indexOf(host)] = again;
   }

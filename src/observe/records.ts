@@ -14,6 +14,8 @@ export const tailLimit = 64 * 1024 * 1024;
 /** Where a session's record is; `subject` is the session's id. */
 export interface FoundRecord extends FoundFile {
   set: RecordSet;
+  /** Where the session works, where that is told without reading the record. */
+  cwd?: string | null;
 }
 
 /** A record that may be read now. Throws where it cannot be. */
@@ -65,7 +67,7 @@ function visitFile<T>(
     const { sessions } = assembled;
     return withReader(file.path, "database", (reader) =>
       [...sessions(reader)]
-        .map((subject): FoundRecord => ({ path: file.path, subject, set }))
+        .map(({ id, cwd = null }): FoundRecord => ({ path: file.path, subject: id, set, cwd }))
         .filter(isWanted)
         .map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
     );
@@ -73,6 +75,47 @@ function visitFile<T>(
   const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
   const record = { path: file.path, subject, set };
   return isWanted(record) ? [visit(record, (use) => readRecord(record, use))] : [];
+}
+
+/** Visits records that were found before; those of one database together. */
+export function visitFound<T>(
+  records: readonly FoundRecord[],
+  visit: (record: FoundRecord, read: ReadRecord) => T | null,
+): T[] {
+  const apart = (record: FoundRecord): T | null => visit(record, (use) => readRecord(record, use));
+  const groups = Map.groupBy(records, ({ path, set }) => (set.assembled?.sessions == null ? null : path));
+  return [...groups]
+    .flatMap(([path, group]) => {
+      const assembled = group[0]?.set.assembled;
+      if (path === null || assembled === undefined) return group.map(apart);
+      try {
+        return withReader(path, "database", (reader) =>
+          group.map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
+        );
+      } catch (error) {
+        if (errorCode(error) === "") throw error;
+        // Why it cannot be read is then said of each.
+        return group.map(apart);
+      }
+    })
+    .filter((value) => value !== null);
+}
+
+/** For each of some records of one database: how young it can be at most; null: only reading it tells. */
+export function newestOf(records: readonly FoundRecord[]): Map<string, number | null> {
+  const found = new Map<string, number | null>();
+  for (const [path, group] of Map.groupBy(records, (record) => record.path)) {
+    const newest = group[0]?.set.assembled?.newest;
+    if (newest === undefined) continue;
+    try {
+      withReader(path, "database", (reader) => {
+        for (const { subject } of group) found.set(subject, newest(reader, subject));
+      });
+    } catch (error) {
+      if (errorCode(error) === "") throw error;
+    }
+  }
+  return found;
 }
 
 /** A file without a whole first line is of nobody yet, if that may still become one. */

@@ -14,6 +14,21 @@ const claimLimit = 1024 * 1024;
 
 /** null: there is no such store, which is no problem. */
 export function readStore(adapter: Adapter, home: string, deadline: Deadline): Store | null {
+  const found = visitStore(adapter, home, (record, read) => readFound(adapter, record, read, deadline));
+  return found === null ? null : { ...found.store, rows: found.visited };
+}
+
+/** The same with the names of its records alone. */
+export function nameStore(adapter: Adapter, home: string): { store: Store; named: FoundRecord[] } | null {
+  const found = visitStore(adapter, home, (record) => record);
+  return found === null ? null : { store: found.store, named: found.visited };
+}
+
+function visitStore<T>(
+  adapter: Adapter,
+  home: string,
+  visit: (record: FoundRecord, read: ReadRecord) => T | null,
+): { store: Store; visited: T[] } | null {
   const place = findHome(home);
   if (place === "absent") return null;
   const store: Store = {
@@ -26,15 +41,16 @@ export function readStore(adapter: Adapter, home: string, deadline: Deadline): S
     claims: readClaims(adapter, home),
     successions: readSuccessions(adapter, home),
   };
-  const { visited, failures } = visitRecords(adapter, home, (record, read) =>
-    deadline.isOver() ? unreadRow(record, tooSlow(adapter, record.path)) : readRow(adapter, record, read),
-  );
-  store.rows = visited;
+  const { visited, failures } = visitRecords(adapter, home, visit);
   const [failure] = failures;
   store.listing =
     failure === undefined ? read(visited.length) : unread(storeProblem(adapter, failure.path, failure.message));
-  return store;
+  return { store, visited };
 }
+
+/** null: the file vanished between listing and reading, so there is no such record. */
+export const readFound = (adapter: Adapter, record: FoundRecord, read: ReadRecord, deadline: Deadline) =>
+  deadline.isOver() ? unreadRow(record, tooSlow(adapter, record.path)) : readRow(adapter, record, read);
 
 function findHome(home: string): "here" | "elsewhere" | "absent" {
   try {

@@ -2,7 +2,7 @@
 import { constants, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 
 export interface Database {
   rows(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
@@ -59,7 +59,16 @@ function withConnection<T>(location: string, use: (database: Database) => T): T 
   const connection = new DatabaseSync(location, { readOnly: true });
   try {
     connection.exec(`PRAGMA busy_timeout = ${patienceMs}`);
-    return use({ rows: (sql, ...values) => connection.prepare(sql).iterate(...values) });
+    // Preparing costs more than most questions; a statement that is being stepped through is not there for others.
+    const idle = new Map<string, StatementSync>();
+    return use({
+      *rows(sql, ...values) {
+        const statement = idle.get(sql) ?? connection.prepare(sql);
+        idle.delete(sql);
+        yield* statement.iterate(...values);
+        idle.set(sql, statement);
+      },
+    });
   } finally {
     connection.close();
   }

@@ -1,6 +1,6 @@
 // The manners of the command line: help, references, exit codes, and what happens when the reader goes away.
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../package.json";
 import { binary, type Listed, World } from "./world.ts";
@@ -82,7 +82,11 @@ describe("a reference", () => {
     await using world = new World();
     expect((await world.run(["status", "nobody"])).code).toBe(3);
     world.record(done);
+    // One that cannot be read has a name all the same, and it is another one.
     mkdirSync(join(world.home, "sessions", `${crypto.randomUUID()}.jsonl`));
+    expect((await world.run(["status", "nobody"])).code).toBe(3);
+    renameSync(join(world.home, "sessions"), join(world.home, "elsewhere"));
+    symlinkSync("sessions", join(world.home, "sessions"));
     expect((await world.run(["status", "nobody"])).code).toBe(8);
     expect((await world.run(["status", ""])).code).toBe(8);
   });

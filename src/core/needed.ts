@@ -1,0 +1,91 @@
+// Which records must be read to tell what runs or may run, by their names alone. What nobody has or may have is not running,
+// whatever its record holds: it is read only for those who ask about it.
+import type { Evidence, NativeRecord, Store } from "./evidence.ts";
+import { type FoundOwner, sessionKey } from "./found.ts";
+import { matchProcesses } from "./match.ts";
+import { read } from "./problem.ts";
+import type { ProcessRow, ProcessTable } from "./process.ts";
+import type { AgentRules } from "./rules.ts";
+
+/** A record of which only the name is known, and where it works, if that is told with it. Nothing is ruled out by it. */
+export const outline = (id: string, source: string, cwd: string | null): Store["rows"][number] => ({
+  id,
+  reading: read({ ...nothing, id, source, cwd }),
+  writtenAt: null,
+  uid: null,
+});
+
+const nothing: NativeRecord = {
+  id: "",
+  source: "",
+  cwd: null,
+  createdAt: null,
+  lastMessageAt: null,
+  writtenAt: null,
+  turn: { state: "unclear", why: "not read" },
+  waiting: null,
+  pending: null,
+  background: null,
+  parent: null,
+  continuedBy: null,
+  subagentOf: null,
+  facts: {
+    model: null,
+    title: null,
+    prompt: null,
+    branch: null,
+    agentVersion: null,
+    permission: null,
+    denied: null,
+    tokens: null,
+    costUsd: null,
+  },
+  skippedLines: 0,
+  torn: false,
+  unknownLines: 0,
+};
+
+export interface Needed {
+  /** "owned": a live process or host has it; "doubted": one may have it; null: neither. */
+  of(store: Store, id: string): "owned" | "doubted" | null;
+  /** Processes that say which session they have; null: all of them do. */
+  named: ReadonlySet<ProcessRow> | null;
+}
+
+/** The rows of the stores are outlines; what they do not tell makes a record needed, never dispensable. */
+export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]): Needed {
+  if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0) return { of: () => "doubted", named: null };
+  const table = withoutStrangers(evidence.processes.value);
+  const { owners, doubts, agentDoubts, unrecorded } = matchProcesses(
+    { ...evidence, processes: read(table) },
+    table,
+    rules,
+  );
+  const isDoubted = ({ agent, listing, onRootDevice }: Store): boolean =>
+    !listing.ok || agentDoubts.has(agent) || (!table.namespace.initial && !onRootDevice);
+  const whole = new Set(evidence.stores.filter(isDoubted).map(homeKey));
+  const of: Needed["of"] = (store, id) => {
+    const key = sessionKey(store.agent, store.home, id);
+    return owners.has(key) ? "owned" : whole.has(homeKey(store)) || doubts.has(key) ? "doubted" : null;
+  };
+  // Whom a live session was left for is told by the beginnings of others.
+  const left = evidence.stores.filter((store) =>
+    store.successions.some(({ from, to }) => to === null && of(store, from) !== null),
+  );
+  for (const store of left) whole.add(homeKey(store));
+  const all = [...owners.values()].flat();
+  const isGuessed = (owner: FoundOwner): boolean => owner.kind === "process" && owner.link === "cwd";
+  const isSilent = unrecorded.length > 0 || all.some(isGuessed);
+  const rows = all.flatMap((owner) => (owner.row === null || isGuessed(owner) ? [] : [owner.row]));
+  return { of, named: isSilent ? new Set(rows) : null };
+}
+
+const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;
+
+/** Whose file a record is does not stand in its name: what somebody else's process names may be ours. */
+const withoutStrangers = (table: ProcessTable): ProcessTable => ({
+  ...table,
+  rows: table.rows.map((row) =>
+    row.detail === null || row.detail.ours ? row : { ...row, detail: { ...row.detail, ours: true } },
+  ),
+});

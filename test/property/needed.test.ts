@@ -1,0 +1,67 @@
+// Reading only what is needed must tell the same about everybody who runs or may run. A failure prints its seed and path.
+import { expect, setDefaultTimeout, test } from "bun:test";
+import fc from "fast-check";
+import { deriveSessions } from "../../src/core/derive.ts";
+import type { Evidence } from "../../src/core/evidence.ts";
+import { neededRecords, outline } from "../../src/core/needed.ts";
+import { rules } from "../unit/core/world.ts";
+import { anEvidence, anyEvidence } from "./arbitrary-evidence.ts";
+
+setDefaultTimeout(60_000);
+
+/** As it is when only names were read, and where sessions work, if names tell that; times, if they can be told for little. */
+function outlined(evidence: Evidence, tells: { cwd: boolean; times: boolean }): Evidence {
+  const stores = evidence.stores.map((store) => ({
+    ...store,
+    rows: store.rows.map(({ id, reading, writtenAt }) => {
+      const record = reading.ok ? reading.value : null;
+      const row = outline(id, "", tells.cwd ? (record?.cwd ?? null) : null);
+      const newest = Math.max(
+        record?.lastMessageAt ?? 0,
+        record?.createdAt ?? 0,
+        record?.writtenAt ?? 0,
+        writtenAt ?? 0,
+      );
+      const isTold = tells.times && record?.writtenAt != null && writtenAt !== null && row.reading.ok;
+      if (isTold && row.reading.ok) row.reading.value.writtenAt = newest;
+      return isTold ? { ...row, writtenAt: newest } : row;
+    }),
+  }));
+  return { ...evidence, stores };
+}
+
+test.each([
+  { cwd: false, times: false },
+  { cwd: true, times: false },
+  { cwd: true, times: true },
+])("what is not needed is stopped, and nobody else's answer changes without it: %j", (tells) => {
+  fc.assert(
+    fc.property(fc.oneof(anEvidence, anyEvidence), (whole) => {
+      const needed = neededRecords(outlined(whole, tells), rules);
+      const few: Evidence = {
+        ...whole,
+        stores: whole.stores.map((store) => ({
+          ...store,
+          rows: store.rows.filter(({ id }) => needed.of(store, id) !== null),
+        })),
+      };
+      const storeOf = (agent: string, home: string) =>
+        whole.stores.filter((store) => store.agent === agent && store.home === home);
+      const isNeeded = ({ agent, home, id }: { agent: string; home: string; id: string | null }): boolean =>
+        id === null ||
+        storeOf(agent, home).length === 0 ||
+        storeOf(agent, home).some((store) => needed.of(store, id) !== null);
+      const { sessions } = deriveSessions(whole, rules);
+      const told = deriveSessions(few, rules).sessions;
+      expect(told.filter(isNeeded)).toEqual(sessions.filter(isNeeded));
+      for (const session of sessions.filter((each) => !isNeeded(each))) {
+        const unread = storeOf(session.agent, session.home).some(({ rows }) =>
+          rows.some(({ id, reading }) => id === session.id && !reading.ok),
+        );
+        // What cannot be read of it is no reason to believe that somebody has it.
+        expect([session.id, session.status.state]).toEqual([session.id, unread ? "unknown" : "stopped"]);
+      }
+    }),
+    { numRuns: 400 },
+  );
+});
