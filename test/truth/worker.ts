@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expectNow } from "./allowances.ts";
 import { ask, fingerprint } from "./ask.ts";
-import { compareList, compareStatus } from "./compare.ts";
+import { compareList, comparePlain, compareStatus } from "./compare.ts";
 import { formats } from "./formats.ts";
 import { compareInProcess } from "./in-process.ts";
 import { endKin, settle } from "./kin.ts";
@@ -111,6 +111,7 @@ async function checkWorld(bin: string, world: World, seed: number, tally: Tally)
   const { lies, answer } = compareList(listed, expectNow(world), tally);
   if (answer !== null) {
     lies.push(...(await compareInProcess(bin, world, answer, tally)));
+    lies.push(...comparePlain(await ask(bin, world, "list", "--json"), answer, tally));
     const ids = [...world.sessions.values()].map(({ id }) => id);
     const id = ids.length === 0 || dice.chance(0.1) ? dice.uuid() : dice.pick(ids);
     lies.push(...compareStatus(await ask(bin, world, "status", id, "--json"), id, answer, tally));
