@@ -199,8 +199,10 @@ function failure(error: unknown): number {
   return known ? exitCodes[error.code] : exitCodes.failed;
 }
 
+/** A plain copy: process.env itself takes milliseconds to go through a few times. */
+const given = { ...process.env };
 /** cron and services leave HOME out; the user has one all the same. */
-const env = process.env["HOME"] ? process.env : { ...process.env, HOME: userInfo().homedir };
+const env = given["HOME"] ? given : { ...given, HOME: userInfo().homedir };
 
 const context: Context = {
   env,

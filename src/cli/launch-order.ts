@@ -7,9 +7,8 @@ import { type OwnSetting, type Permission, permissions } from "../adapters/invoc
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { commandOf, findBinary } from "../control/binary.ts";
 import { agentEnvironment, ownHome } from "../control/environment.ts";
-import { wantsHooks } from "../control/hooks.ts";
 import type { Launched } from "../control/launch.ts";
-import type { Hooks } from "../control/notes.ts";
+import { type Hooks, wantsHooks } from "../control/notes.ts";
 import type { OwnWorktree } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";

@@ -14,7 +14,6 @@ import { problemLines, terminalOf } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { sessionTable, wordsOf } from "./session-table.ts";
 import { lookAtRows, type Row, type Rows, withPanes } from "./sessions.ts";
-import { watch } from "./watch.ts";
 
 const weekMs = 7 * 86_400_000;
 
@@ -59,7 +58,7 @@ export const list: Command = {
       context.err(now.problems);
       throw new AgentctlError("cannot-tell", "something could not be read", { hint: "agentctl doctor" });
     };
-    if (args.has("--watch")) return await watch(context, strictly);
+    if (args.has("--watch")) return await (await import("./watch.ts")).watch(context, strictly);
     const { text, problems } = await strictly();
     context.out(text);
     context.err(problems);

@@ -1,8 +1,7 @@
 // The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
 import { adapterNamed } from "../adapters/registry.ts";
 import type { HookKind } from "../control/hook-runs.ts";
-import { wantsHooks } from "../control/hooks.ts";
-import type { ReadNote } from "../control/notes.ts";
+import { type ReadNote, wantsHooks } from "../control/notes.ts";
 import type { Session } from "../core/session.ts";
 import { plainText } from "../lib/width.ts";
 import type { Counted, Row } from "./sessions.ts";

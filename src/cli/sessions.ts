@@ -1,8 +1,7 @@
 // The list of sessions as commands see it: derived, decorated with launch notes, each with its shortest reference.
 import { adapters } from "../adapters/registry.ts";
 import { type ReadNote, readNotes } from "../control/notes.ts";
-import { lookAround, type Surroundings } from "../control/surroundings.ts";
-import { panesOf } from "../control/tmux.ts";
+import type { Surroundings } from "../control/surroundings.ts";
 import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { Session, SessionList } from "../core/session.ts";
@@ -47,12 +46,15 @@ export function launchedSessions({ env }: Pick<Context, "env">): (id: string) =>
 
 /** The same for commands that act: with all processes of this user, and their marks. */
 export async function lookAroundAtRows({ env }: Context, wanted: Wanted): Promise<Rows & { around: Surroundings }> {
+  const { lookAround } = await import("../control/surroundings.ts");
   const around = await lookAround(env, wanted);
   return { ...decorated(around.list, env), around };
 }
 
 /** With the names of tmux panes, for those who show them. */
 export async function withPanes(rows: readonly Row[], { env }: Context): Promise<Row[]> {
+  if (!rows.some(({ session }) => session.processes.some(({ tty }) => tty !== null))) return [...rows];
+  const { panesOf } = await import("../control/tmux.ts");
   const panes = await panesOf(
     rows.flatMap(({ session }) => session.processes),
     env,

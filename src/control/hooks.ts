@@ -10,15 +10,13 @@ import { tryLock } from "../sys/file-lock.ts";
 import { selfCommand } from "../sys/self.ts";
 import { spawnFree } from "../sys/spawn.ts";
 import { agentEnvironment, unmarked } from "./environment.ts";
-import { agentctlHome, type Hooks, type LaunchNote, launchFiles } from "./notes.ts";
+import { agentctlHome, type LaunchNote, launchFiles } from "./notes.ts";
 
 /** The hidden command that runs a hook. */
 export const runnerWord = "run-hook";
 
 /** Where the lock is in a runner that got it handed. */
 export const handedLock = 3;
-
-export const wantsHooks = ({ start, exit }: Hooks): boolean => start !== null || exit !== null;
 
 /** What a person's command is run with: never a tag, never the mark of a session. */
 export function hookEnvironment(env: Environment, { agent, home }: Pick<LaunchNote, "agent" | "home">) {

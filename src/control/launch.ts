@@ -16,8 +16,16 @@ import type { SpawnedHolder } from "../sys/spawn.ts";
 import { endLaunch } from "./end-launch.ts";
 import { agentEnvironment } from "./environment.ts";
 import { type Held, startHolder } from "./holder.ts";
-import { holdHooks, homeVariable, releaseHooks, wantsHooks } from "./hooks.ts";
-import { agentctlHome, forgetLaunch, type LaunchNote, launchFiles, supportFolder, writeNote } from "./notes.ts";
+import { holdHooks, homeVariable, releaseHooks } from "./hooks.ts";
+import {
+  agentctlHome,
+  forgetLaunch,
+  type LaunchNote,
+  launchFiles,
+  supportFolder,
+  wantsHooks,
+  writeNote,
+} from "./notes.ts";
 import { prepared, unprepared } from "./prepare.ts";
 import { type Sign, SignsOfLife } from "./signs-of-life.ts";
 import type { Stopped } from "./stop.ts";

@@ -1,5 +1,4 @@
 // A person's wish that nobody begins in a place for a while. The only locks that are ever stored; each ends by itself.
-import { createHash } from "node:crypto";
 import { readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fieldsOf, textIn, timeIn } from "../adapters/fields.ts";
@@ -24,9 +23,12 @@ const lockBytes = 64 * 1024;
 
 const folderOf = (env: Environment): string => join(agentctlHome(env), "locks");
 
+/** Loading node:crypto takes milliseconds, and most commands never come here. */
+const digestOf = (text: string): string =>
+  process.getBuiltinModule("node:crypto").createHash("sha256").update(text).digest("hex");
+
 /** One file per place. */
-const pathOf = (env: Environment, place: string): string =>
-  join(folderOf(env), `${createHash("sha256").update(place).digest("hex").slice(0, 32)}.json`);
+const pathOf = (env: Environment, place: string): string => join(folderOf(env), `${digestOf(place).slice(0, 32)}.json`);
 
 /** Those that hold now, by place. A broken or foreign file is said and passed over. */
 export function readLocks(env: Environment, now: number): { locks: ManualLock[]; problems: Problem[] } {

@@ -41,6 +41,8 @@ export interface Hooks {
   exit: string | null;
 }
 
+export const wantsHooks = ({ start, exit }: Hooks): boolean => start !== null || exit !== null;
+
 const noHooks: Hooks = { start: null, exit: null };
 
 /** A launch about which a person said nothing. */

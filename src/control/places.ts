@@ -5,7 +5,7 @@ import { hostname, userInfo } from "node:os";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive } from "../core/process.ts";
-import type { Session } from "../core/session.ts";
+import { isBusy, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
@@ -141,9 +141,6 @@ export const lockedText = ({ by, reason, until }: ManualLock): string =>
 
 const isNameless = ({ id, status }: Session): boolean =>
   id === null && status.state === "running" && status.activity === "unclear";
-
-/** Idle ones, and those that a host keeps loaded without working on them, are only worth a word. */
-export const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";
 
 function describe({ agent, id, status, since, processes }: Session): string {
   const word = status.state === "running" ? status.activity : status.state;

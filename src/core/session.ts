@@ -77,3 +77,6 @@ export interface SessionList {
   unopened: string[];
   problems: Problem[];
 }
+
+/** Somebody else would be in its way: whatever is not known to be idle. */
+export const isBusy = ({ status }: Session): boolean => status.state !== "running" || status.activity !== "idle";

@@ -93,22 +93,25 @@ export function homesOf(adapter: Adapter, env: Environment, settings: Settings):
 
 /**
  * A home is known by its real path, so that the same store reached through a link is not listed twice. Links are followed one by
- * one: asking about anything on a server that does not answer would hang, so there the name stays as it is.
+ * one: asking about anything on a server that does not answer would hang, so there the name stays as it is. `links`: what was
+ * found out of paths before, in the same look.
  */
-export function realHome(home: string, mounts: string): string {
+export function realHome(home: string, mounts: string, links: Map<string, string | null> = new Map()): string {
   const rest = home.split("/").filter((part) => part !== "" && part !== ".");
   let real = "";
-  for (let links = 0; rest.length > 0; ) {
+  for (let followed = 0; rest.length > 0; ) {
     const next = rest.shift() ?? "";
     const path = next === ".." ? real.slice(0, Math.max(0, real.lastIndexOf("/"))) : `${real}/${next}`;
-    const target = next === ".." || mayHang(path, mounts) ? null : linkTarget(path);
+    const known = links.get(path);
+    const target = known !== undefined ? known : next === ".." || mayHang(path, mounts) ? null : linkTarget(path);
+    links.set(path, target);
     if (target === null) {
       real = path;
       continue;
     }
-    links += 1;
+    followed += 1;
     // A loop: reading the store says so, under the name it was given.
-    if (links > mostLinks) return home;
+    if (followed > mostLinks) return home;
     if (target.startsWith("/")) real = "";
     rest.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
   }

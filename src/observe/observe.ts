@@ -117,12 +117,14 @@ async function observeOnce(look: Look): Promise<Evidence> {
 class Homes {
   private readonly known = new Map<string, { adapter: Adapter; home: string; names: Set<string>; read: boolean }>();
 
+  private readonly links = new Map<string, string | null>();
+
   constructor(private readonly mounts: string) {}
 
   /** A relative name would mean another folder for everyone who reads it. */
   add(adapter: Adapter, name: string): void {
     if (!name.startsWith("/")) return;
-    const home = realHome(name, this.mounts);
+    const home = realHome(name, this.mounts, this.links);
     const key = `${adapter.agent}\0${home}`;
     const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), read: false };
     entry.names.add(name);

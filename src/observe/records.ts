@@ -1,10 +1,10 @@
 // An agent's records in one home, whatever they are kept in: files of JSON lines, or what an adapter assembles to lines.
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { zstdDecompressSync } from "node:zlib";
 import type { Adapter, Assembly, Line, Reader, RecordFile, RecordSet } from "../adapters/adapter.ts";
 import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { type Database, withDatabase } from "../sys/sqlite.ts";
+import { unpack } from "../sys/zstd.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type Found, type FoundFile, findFiles, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
 
@@ -193,7 +193,7 @@ function withReader<T>(path: string, kind: "database" | "files", use: (reader: R
     rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
     json: (name) => readJson(name === undefined ? path : near(name)),
     names: (folder) => namesIn(near(folder)),
-    unpacked: (bytes) => zstdDecompressSync(bytes, { maxOutputLength: documentLimit }).toString("utf8"),
+    unpacked: (bytes) => unpack(bytes, documentLimit),
   });
   return kind === "files" ? use(reader(null)) : withDatabase(path, (database) => use(reader(database)));
 }
