@@ -35,7 +35,12 @@ export interface Rows {
 }
 
 export async function lookAtRows({ env }: Context, wanted: Wanted = "all"): Promise<Rows> {
-  return decorated(await lookAtSessions({ adapters, env, wanted }), env);
+  if (wanted !== "all") return decorated(await lookAtSessions({ adapters, env, wanted }), env);
+  const { openRecordCache } = await import("../observe/record-cache.ts");
+  const cache = openRecordCache(env, Date.now());
+  const list = await lookAtSessions({ adapters, env, cache });
+  cache?.save();
+  return decorated(list, env);
 }
 
 /** Sessions that agentctl has started, live or not. */

@@ -4,7 +4,8 @@ import { dirname } from "node:path";
 
 let counter = 0;
 
-export function writeFileAtomically(path: string, text: string): void {
+/** `mayBeLost`: of no use to anybody after a crash of the machine, so that nobody waits for the disk. */
+export function writeFileAtomically(path: string, text: string, mayBeLost = false): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   counter += 1;
   const temporary = `${path}.${process.pid}.${counter}.tmp`;
@@ -12,7 +13,7 @@ export function writeFileAtomically(path: string, text: string): void {
   try {
     try {
       writeWhole(fd, text);
-      fsyncSync(fd);
+      if (!mayBeLost) fsyncSync(fd);
     } finally {
       closeSync(fd);
     }

@@ -17,6 +17,7 @@ import { mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openNeeded, outlineAll } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcess, readProcesses } from "./processes.ts";
+import type { RecordCache } from "./record-cache.ts";
 import { recordAt, visitRecords } from "./records.ts";
 import { nameStore, readClaims, readRow, readStore } from "./stores.ts";
 
@@ -33,6 +34,8 @@ export interface Look {
   wanted?: Wanted;
   /** How long stores and hosts may take, together. */
   patienceMs?: number;
+  /** What was parsed before, where everything is looked at. */
+  cache?: RecordCache | null;
   /** Injected by tests: the clock, and the reader of the process table. */
   now?: () => number;
   processes?: (wish: ProcessWish) => Reading<ProcessTable>;
@@ -95,7 +98,7 @@ async function observeOnce(look: Look): Promise<Evidence> {
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
     const fresh = homes.takeUnread();
-    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, deadline, mounts);
+    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, deadline, mounts, look.cache);
     else await nameHomes(fresh, stores, named, deadline, mounts);
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
@@ -151,12 +154,13 @@ async function readHomes(
   readTable: ReadTable,
   deadline: Deadline,
   mounts: string,
+  cache: RecordCache | null = null,
 ): Promise<void> {
   const distant = homes.filter(({ home }) => mayHang(home, mounts));
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
   const asked = homes.flatMap(({ adapter, home }) => {
     if (mayHang(home, mounts)) return [];
-    const store = readStore(adapter, home, deadline);
+    const store = readStore(adapter, home, deadline, cache);
     if (store !== null) stores.push(store);
     return readHosts(adapter, home, () => store, readTable, deadline);
   });

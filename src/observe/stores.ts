@@ -8,13 +8,23 @@ import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward } from "../lib/jsonl.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { type RecordCache, statOf } from "./record-cache.ts";
 import { type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
 
 const claimLimit = 1024 * 1024;
 
 /** null: there is no such store, which is no problem. */
-export function readStore(adapter: Adapter, home: string, deadline: Deadline): Store | null {
-  const found = visitStore(adapter, home, (record, read) => readFound(adapter, record, read, deadline));
+export function readStore(
+  adapter: Adapter,
+  home: string,
+  deadline: Deadline,
+  cache: RecordCache | null = null,
+): Store | null {
+  const found = visitStore(adapter, home, (record, read) =>
+    cache === null || record.set.assembled !== undefined
+      ? readFound(adapter, record, read, deadline)
+      : readCached(adapter, record, read, deadline, cache),
+  );
   return found === null ? null : { ...found.store, rows: found.visited };
 }
 
@@ -74,6 +84,32 @@ const tooSlow = (adapter: Adapter, source: string): Problem => ({
   source,
   message: "not read: its store was too slow",
 });
+
+/** The file's state is asked for before it is read: what is written in between belongs to a later state. */
+function readCached(
+  adapter: Adapter,
+  record: FoundRecord,
+  read: ReadRecord,
+  deadline: Deadline,
+  cache: RecordCache,
+): Store["rows"][number] | null {
+  const stat = statOf(record.path);
+  const known = stat === null ? null : cache.find(record.path, stat);
+  if (known !== null) return known;
+  let isAlone = true;
+  const watched: ReadRecord = (use) =>
+    read((file, open) => {
+      const beside = (path: string): string | null => {
+        isAlone = false;
+        return file.beside(path);
+      };
+      return use({ ...file, beside }, open);
+    });
+  const row = readFound(adapter, record, watched, deadline);
+  // What also depends on another file is not told by the state of this one.
+  if (stat !== null && isAlone && row?.reading.ok === true) cache.keep(record.path, stat, row);
+  return row;
+}
 
 /** null: the file vanished between listing and reading, so there is no such record. */
 export function readRow(

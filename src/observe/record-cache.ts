@@ -1,0 +1,91 @@
+// Records as they were parsed, kept with what the file system said of their files then. A pure cache: deleting it, breaking it
+// or writing it twice at once changes no answer. Nothing is in it that a record itself does not say.
+import { readFileSync, type Stats, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Store } from "../core/evidence.ts";
+import { writeFileAtomically } from "../lib/atomic-file.ts";
+import { checksum } from "../sys/checksum.ts";
+import { selfStamp } from "../sys/self.ts";
+import { errorCode } from "./failure.ts";
+import { cacheFolder, type Environment } from "./homes.ts";
+
+type Row = Store["rows"][number];
+
+interface Entry {
+  stamp: string;
+  row: Row;
+}
+
+export interface RecordCache {
+  /** null: not known, or changed since. */
+  find(path: string, stat: Stats): Row | null;
+  keep(path: string, stat: Stats, row: Row): void;
+  /** Writes down what is new, where that is worth it. Never fails: it is only slower without. */
+  save(): void;
+}
+
+/** Written to within this time it may be written to again without a trace. */
+const racyMs = 2_000;
+/** Fewer are read again faster than all of them are written down. */
+const worthSaving = 16;
+const mostEntries = 20_000;
+
+/** null: switched off, or nobody could say which version of the parsers wrote it. */
+export function openRecordCache(env: Environment, now: number): RecordCache | null {
+  const version = env["AGENTCTL_NO_CACHE"] ? null : selfStamp();
+  if (version === null) return null;
+  const path = join(cacheFolder(env), "records");
+  const known = load(path, version);
+  const used = new Map<string, Entry>();
+  let fresh = 0;
+  return {
+    find(file, stat) {
+      const entry = known.get(file);
+      if (entry === undefined || entry.stamp !== stampOf(stat)) return null;
+      used.set(file, entry);
+      // Whoever looks again changes what it has.
+      return { ...entry.row };
+    },
+    keep(file, stat, row) {
+      if (stat.mtimeMs > now - racyMs || stat.ctimeMs > now - racyMs) return;
+      used.set(file, { stamp: stampOf(stat), row: { ...row } });
+      fresh += 1;
+    },
+    save() {
+      if (fresh < worthSaving) return;
+      const others = [...known].filter(([file]) => !used.has(file));
+      const entries = [...used, ...others].slice(0, mostEntries);
+      try {
+        const body = JSON.stringify(entries);
+        writeFileAtomically(path, `${version} ${checksum(body)}\n${body}`, true);
+      } catch (error) {
+        if (errorCode(error) === "") throw error;
+      }
+    },
+  };
+}
+
+const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+
+function load(path: string, version: string): Map<string, Entry> {
+  try {
+    const text = readFileSync(path, "utf8");
+    const end = text.indexOf("\n");
+    const body = text.slice(end + 1);
+    // Our own words, of our own type, if they are whole.
+    return text.slice(0, end) === `${version} ${checksum(body)}` ? new Map(JSON.parse(body)) : new Map();
+  } catch (error) {
+    if (errorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
+    return new Map();
+  }
+}
+
+/** null: gone, or not to be seen; why shows when it is opened. */
+export function statOf(path: string): Stats | null {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
+  }
+}

@@ -1,0 +1,110 @@
+// The cache of parsed records is nothing but speed: cold, warm, broken and written by many at once, the answer is the same.
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { adapters } from "../../src/adapters/registry.ts";
+import { findRecords } from "../../src/observe/records.ts";
+import { casesOf, placeCase } from "../conformance/cases.ts";
+import { World } from "./world.ts";
+
+setDefaultTimeout(60_000);
+
+const everything = ["list", "-a", "--since", "9999d", "--json"];
+
+let world: World;
+let cold = "";
+const cache = (): string => join(world.root, ".cache", "agentctl", "records");
+
+/** The answer without the moment of asking. */
+async function ask(env: Record<string, string> = {}): Promise<string> {
+  const { code, out } = await world.run(everything, { env });
+  expect(code).toBe(0);
+  return out.replace(/"at":"[^"]*"/, '"at":null');
+}
+
+const firstRecord = (): string => {
+  const claude = adapters.find(({ agent }) => agent === "claude-code");
+  const [first] = claude === undefined ? [] : findRecords(claude, claude.home({ HOME: world.root }) ?? "").visited;
+  if (first === undefined) throw new Error("there must be a record");
+  return first.path;
+};
+
+beforeAll(async () => {
+  world = new World();
+  for (const adapter of adapters)
+    for (const captured of casesOf(adapter)) if (captured.moment === "dead") placeCase(adapter, captured, world.root);
+  // What was touched within two seconds is not kept.
+  await Bun.sleep(2_100);
+  cold = await ask({ AGENTCTL_NO_CACHE: "1" });
+});
+
+afterAll(() => world[Symbol.asyncDispose]());
+
+describe("the same answer", () => {
+  test("without a cache, with a new one, and with one that knows everything", async () => {
+    expect(existsSync(cache())).toBe(false);
+    expect(JSON.parse(cold).sessions.length).toBeGreaterThan(100);
+    expect(await ask()).toBe(cold);
+    expect(statSync(cache()).mode & 0o777).toBe(0o600);
+    expect(await ask()).toBe(cold);
+  });
+
+  test("of a cache that is broken anywhere", async () => {
+    const whole = readFileSync(cache());
+    for (let part = 0; part < 12; part += 1) {
+      const broken = Buffer.from(whole);
+      const at = Math.floor((whole.length * part) / 12);
+      broken[at] = (broken[at] ?? 0) ^ 1;
+      writeFileSync(cache(), part % 4 === 3 ? whole.subarray(0, at) : broken);
+      expect(await ask()).toBe(cold);
+    }
+  });
+
+  test("of a cache that is a folder, or in a folder that cannot be written", async () => {
+    rmSync(cache(), { force: true });
+    mkdirSync(cache());
+    expect(await ask()).toBe(cold);
+    rmSync(cache(), { recursive: true });
+    writeFileSync(join(world.root, "no-folder"), "");
+    expect(await ask({ XDG_CACHE_HOME: join(world.root, "no-folder") })).toBe(cold);
+  });
+
+  test("of many who write it at once", async () => {
+    rmSync(cache(), { force: true });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask()));
+    expect(new Set(answers)).toEqual(new Set([cold]));
+    expect(await ask()).toBe(cold);
+  });
+
+  test("after a record has changed: appended to, replaced with the same size and time, gone", async () => {
+    const path = firstRecord();
+    const [before, { atime, mtime }] = [readFileSync(path), statSync(path)];
+    const fresh = () => ask({ AGENTCTL_NO_CACHE: "1" });
+    await ask();
+    appendFileSync(
+      path,
+      '{"type":"user","message":{"role":"user","content":"more"},"timestamp":"2026-12-01T00:00:00Z"}\n',
+    );
+    expect(await ask()).toBe(await fresh());
+    writeFileSync(`${path}.new`, Buffer.from(before.toString("latin1").replace(/"user"/g, '"usar"'), "latin1"));
+    utimesSync(`${path}.new`, atime, mtime);
+    renameSync(`${path}.new`, path);
+    expect(await ask()).toBe(await fresh());
+    expect(await ask()).not.toBe(cold);
+    rmSync(path);
+    expect(await ask()).toBe(await fresh());
+    writeFileSync(path, before);
+    utimesSync(path, atime, mtime);
+    expect(await ask()).toBe(cold);
+  });
+});
