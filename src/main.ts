@@ -117,6 +117,11 @@ const commands: readonly Entry[] = [
     load: async () => (await import("./cli/prune.ts")).prune,
   },
   {
+    names: ["statusline"],
+    summary: "one short line for a prompt or a status bar",
+    load: async () => (await import("./cli/statusline.ts")).statusline,
+  },
+  {
     names: ["adapters"],
     summary: "the agents that agentctl knows",
     load: async () => (await import("./cli/adapters.ts")).adapters,

@@ -1,0 +1,61 @@
+// node:fs, counted: what a look opens, reads, lists and asks about. For a process of its own: it stays as it is.
+import { mock } from "bun:test";
+import type * as Fs from "node:fs";
+
+export interface Work {
+  /** Files of agents that were opened, and bytes read from them. */
+  opened: number;
+  bytes: number;
+  /** Folders listed, and files asked about without being opened. */
+  listed: number;
+  asked: number;
+  /** Processes whose stat line was read, and those of which more was read. */
+  processes: number;
+  detailed: number;
+}
+
+// A copy: what is mocked is mocked for everybody.
+const real: typeof Fs = { ...process.getBuiltinModule("node:fs") };
+
+const nothing: Work = { opened: 0, bytes: 0, listed: 0, asked: 0, processes: 0, detailed: 0 };
+let work: Work = { ...nothing };
+const ofKernel = new Set<number>();
+
+const isKernels = (path: unknown): boolean => String(path).startsWith("/proc/");
+
+mock.module("node:fs", () => ({
+  ...real,
+  openSync: (...args: Parameters<typeof real.openSync>): number => {
+    const fd = real.openSync(...args);
+    if (!isKernels(args[0])) work.opened += 1;
+    else {
+      ofKernel.add(fd);
+      if (/^\/proc\/\d+\/stat$/.test(String(args[0]))) work.processes += 1;
+      if (/^\/proc\/\d+\/cmdline$/.test(String(args[0]))) work.detailed += 1;
+    }
+    return fd;
+  },
+  closeSync: (fd: number): void => {
+    ofKernel.delete(fd);
+    real.closeSync(fd);
+  },
+  readSync: (...args: Parameters<typeof real.readSync>): number => {
+    const count = real.readSync(...args);
+    if (!ofKernel.has(args[0])) work.bytes += count;
+    return count;
+  },
+  readdirSync: (...args: Parameters<typeof real.readdirSync>) => {
+    if (!isKernels(args[0])) work.listed += 1;
+    return real.readdirSync(...args);
+  },
+  statSync: (...args: Parameters<typeof real.statSync>) => {
+    if (!isKernels(args[0])) work.asked += 1;
+    return real.statSync(...args);
+  },
+}));
+
+export async function workOf(action: () => Promise<unknown>): Promise<Work> {
+  work = { ...nothing };
+  await action();
+  return work;
+}

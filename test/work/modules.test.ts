@@ -1,0 +1,35 @@
+// What a command loads before it does anything: our own modules, and no part of the runtime that takes milliseconds.
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+const root = join(import.meta.dir, "../..");
+const transpiler = new Bun.Transpiler({ loader: "ts" });
+
+/** Measured with compiled programs that import nothing else: each takes one to four milliseconds. */
+const slow = /^node:(zlib|crypto|http|https|net|tty|util|readline|child_process|stream)|^(yaml|@)/;
+
+function loadedBy(path: string, found = new Set<string>()): Set<string> {
+  if (found.has(path)) return found;
+  found.add(path);
+  for (const { path: target, kind } of transpiler.scanImports(readFileSync(join(root, path), "utf8"))) {
+    if (kind !== "import-statement") continue;
+    if (target.startsWith(".") && target.endsWith(".ts")) loadedBy(normalize(join(dirname(path), target)), found);
+    else found.add(target);
+  }
+  return found;
+}
+
+test.each([
+  ["src/main.ts", 8, 40_000],
+  ["src/cli/list.ts", 110, 600_000],
+  ["src/cli/statusline.ts", 110, 600_000],
+  ["src/cli/status.ts", 120, 640_000],
+  ["src/cli/why.ts", 120, 640_000],
+])("%s loads at most %d modules of %d characters, and nothing slow", (entry, modules, characters) => {
+  const own = [...loadedBy(entry)].filter((path) => path.endsWith(".ts"));
+  const size = own.reduce((sum, path) => sum + readFileSync(join(root, path), "utf8").length, 0);
+  expect([...loadedBy(entry)].filter((path) => slow.test(path))).toEqual([]);
+  expect(own.length).toBeLessThanOrEqual(modules);
+  expect(size).toBeLessThanOrEqual(characters);
+});

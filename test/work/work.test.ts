@@ -1,0 +1,67 @@
+// Work is counted, not timed: a command that begins to read what it does not need fails here, without a stopwatch.
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { throwAwayFolder } from "../conformance/folder.ts";
+import { workOf } from "./counting-fs.ts";
+
+const { adapters } = await import("../../src/adapters/registry.ts");
+const { lookAtSessions, noneStopped } = await import("../../src/observe/observe.ts");
+
+const folder = throwAwayFolder();
+const many = 300;
+/** What was written just now is looked at twice. */
+const longAgo = Date.parse("2026-10-01T00:00:00Z") / 1000;
+const idOf = (number: number): string => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+const look = (wanted: Parameters<typeof lookAtSessions>[0]["wanted"]) => () =>
+  lookAtSessions({ adapters, env: { HOME: folder.path, PATH: "/bin" }, ...(wanted === undefined ? {} : { wanted }) });
+
+beforeAll(() => {
+  const fixtures = join(import.meta.dir, "..", "fixtures");
+  const claude = recordBelow(join(fixtures, "claude-code/197-headless-completed"));
+  const codex = recordBelow(join(fixtures, "codex/headless-completed"));
+  for (let number = 0; number < many; number += 1) {
+    const id = idOf(number);
+    const day = String((number % 28) + 1).padStart(2, "0");
+    put(join(folder.path, ".claude/projects", `-work-${number % 10}`, `${id}.jsonl`), claude, id);
+    put(join(folder.path, `.codex/sessions/2026/10/${day}`, `rollout-2026-10-${day}T00-00-00-${id}.jsonl`), codex, id);
+  }
+});
+afterAll(() => folder[Symbol.dispose]());
+
+function put(path: string, text: string, id: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text.replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, id));
+  utimesSync(path, longAgo, longAgo);
+}
+
+function recordBelow(root: string): string {
+  const found = readdirSync(root, { recursive: true, encoding: "utf8" })
+    .sort()
+    .find((name) => /(projects|sessions\/\d{4})\/.*\.jsonl$/.test(name));
+  if (found === undefined || !statSync(join(root, found)).isFile()) throw new Error(`no record below ${root}`);
+  return readFileSync(join(root, found), "utf8");
+}
+
+describe("of six hundred sessions that nobody has", () => {
+  test("list opens none, asks about none, and lists each folder once", async () => {
+    const { opened, bytes, asked, listed, processes, detailed } = await workOf(look(noneStopped));
+    expect({ opened, bytes }).toEqual({ opened: 0, bytes: 0 });
+    // Those who run the tests; who is called like no agent is not looked at any closer.
+    expect(processes).toBeGreaterThan(1);
+    expect(detailed).toBeLessThanOrEqual(1);
+    expect(asked).toBeLessThan(60);
+    expect(listed).toBeLessThan(120);
+  });
+
+  test("status opens the one that is meant", async () => {
+    const { opened } = await workOf(look((id) => id === idOf(7)));
+    expect(opened).toBe(2);
+  });
+
+  test("list -a opens each once", async () => {
+    const { opened } = await workOf(look("all"));
+    expect(opened).toBeGreaterThanOrEqual(2 * many);
+    expect(opened).toBeLessThan(2 * many + 20);
+  });
+});
