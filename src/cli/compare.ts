@@ -2,11 +2,12 @@
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Beginning, beginningOf, type Changes, changesSince, patchSince } from "../control/changes.ts";
-import { unmarked } from "../control/environment.ts";
+import { runForPerson } from "../control/person-command.ts";
+import { interruption } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
-import { runShell } from "../sys/spawn.ts";
+import type { ShellEnd } from "../sys/spawn.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
@@ -49,7 +50,8 @@ export interface Compared {
   /** null: nobody can tell; why is said. */
   changes: Changes | null;
   patch: string | null;
-  check: { status: number | null; text: string } | null;
+  /** Neither a status nor a signal: it could not be run. */
+  check: ShellEnd | null;
 }
 
 async function look(group: string, args: Arguments, context: Context): Promise<Compared[]> {
@@ -88,31 +90,37 @@ const checksAtOnce = 2;
 
 async function checkAll(command: string, compared: Compared[], context: Context): Promise<void> {
   const queue = [...compared];
+  const { interrupted, release } = interruption();
   const work = async (): Promise<void> => {
     for (let each = queue.shift(); each !== undefined; each = queue.shift()) {
       const cwd = each.row.session.cwd;
       if (cwd === null) continue;
       context.err(`agentctl: checking ${each.row.ref}\n`);
-      const never = new Promise<never>(() => {});
-      try {
-        each.check = await runShell(command, { cwd, env: { ...unmarked(context.env), PWD: cwd }, unwanted: never });
-      } catch (error) {
-        each.check = { status: null, text: failureText(error) };
-      }
+      each.check = await checked(command, cwd, interrupted, context);
       context.err(`agentctl: ${each.row.ref}: ${checkWord(each.check)}\n`);
     }
   };
-  await Promise.all(Array.from({ length: checksAtOnce }, work));
+  // Each ends its own: nobody goes before the last one has.
+  const ends = await Promise.allSettled(Array.from({ length: checksAtOnce }, work));
+  release();
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
-export const checkWord = (check: Compared["check"]): string =>
-  check === null
-    ? ""
-    : check.status === 0
-      ? "passed"
-      : check.status === null
-        ? "could not run"
-        : `failed (${check.status})`;
+async function checked(command: string, cwd: string, interrupted: Promise<never>, { env }: Context): Promise<ShellEnd> {
+  try {
+    return await runForPerson(command, { cwd, env, interrupted });
+  } catch (error) {
+    if (error instanceof AgentctlError) throw error;
+    return { status: null, signal: null, text: failureText(error) };
+  }
+}
+
+export function checkWord(check: Compared["check"]): string {
+  if (check === null) return "";
+  if (check.signal !== null) return `killed (${check.signal})`;
+  if (check.status === null) return "could not run";
+  return check.status === 0 ? "passed" : `failed (${check.status})`;
+}
 
 function comparedTable(compared: readonly Compared[], context: Context): string {
   const hasCheck = compared.some(({ check }) => check !== null);
@@ -171,7 +179,10 @@ export function comparedJson({ row, wallMs, changes, check }: Compared) {
     wallMs,
     ...(row.counted === undefined ? {} : countedJson(row.counted)),
     changes,
-    check: check === null ? null : { status: check.status, output: plainText(check.text).slice(-4000) },
+    check:
+      check === null
+        ? null
+        : { status: check.status, signal: check.signal, output: plainText(check.text).slice(-4000) },
   };
 }
 

@@ -21,7 +21,7 @@ export async function changedFiles(places: ReadonlySet<string>, env: Environment
           place,
           (await within(
             deadline,
-            dirtyFiles(place, env).catch(() => []),
+            dirtyFiles(place, env).catch(() => null),
           )) ?? [],
         ] as const,
     ),

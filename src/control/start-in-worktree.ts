@@ -1,9 +1,9 @@
 // A session in a worktree of its own: made, set up, entered; undone if it does not come to that.
 import { AgentctlError } from "../core/problem.ts";
 import { plainText } from "../lib/width.ts";
-import { runShell } from "../sys/spawn.ts";
-import { agentEnvironment } from "./environment.ts";
+import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
+import { runForPerson, shellWord } from "./person-command.ts";
 import { interruption, type StartRequest, startSession } from "./start-session.ts";
 import { addWorktree, commitAt, type MadeWorktree, undoWorktree, type WorktreeWish } from "./worktrees.ts";
 
@@ -25,33 +25,68 @@ export async function startWhere(request: StartRequest, own: OwnWorktree | null)
     const here = { ...request, note: { ...note, commit: note.commit ?? (await commitAt(cwd, env)) } };
     return { launched: await startSession(here), request: here };
   }
-  const made = await addWorktree({ ...own, cwd }, env);
+  const { interrupted, release } = interruption();
+  /** Of two reasons to end, the person's. */
+  const unlessInterrupted = (): Promise<unknown> => Promise.race([interrupted, null]);
   try {
+    const made = await addWorktree({ ...own, cwd }, env);
+    await unlessInterrupted().catch((error) => undone(made, "with what is in it", error, request));
+    return await startInside(made, own.setup, request, interrupted);
+  } catch (error) {
+    if (!(error instanceof AgentctlError && error.code === "interrupted")) await unlessInterrupted();
+    throw error;
+  } finally {
+    release();
+  }
+}
+
+async function startInside(
+  made: MadeWorktree,
+  setup: string | null,
+  request: StartRequest,
+  interrupted: Promise<never>,
+): Promise<Started> {
+  const { env, note } = request;
+  // Until the agent itself is there: whoever would remove the worktree sees that it is wanted.
+  let standing: ReturnType<typeof standIn> | null = null;
+  let how: "with what is in it" | "if nothing is in it" = "with what is in it";
+  try {
+    standing = standIn(made.path);
     for (const warning of made.warnings) request.warn(`${made.path}: ${warning}`);
-    if (own.setup !== null) await setUp(own.setup, made, request);
+    if (setup !== null) await setUp(setup, made, request, interrupted);
+    how = "if nothing is in it";
     const commit = await commitAt(made.path, env);
     const there = { ...request, cwd: made.cwd, note: { ...note, worktree: made.path, commit } };
     return { launched: await startSession(there), request: there };
   } catch (error) {
-    await undoWorktree(made, env);
-    throw error;
+    return await undone(made, how, error, request);
+  } finally {
+    standing?.leave();
   }
+}
+
+async function undone(
+  made: MadeWorktree,
+  how: "with what is in it" | "if nothing is in it",
+  error: unknown,
+  { env, warn }: StartRequest,
+): Promise<never> {
+  const stays = await undoWorktree(made, how, env);
+  warn(stays === null ? `${made.path} was removed again` : `${made.path} stays: ${stays}`);
+  throw error;
 }
 
 const shownLines = 40;
 
-async function setUp(command: string, made: MadeWorktree, { adapter, env, warn }: StartRequest): Promise<void> {
-  const { interrupted, release } = interruption();
+async function setUp(
+  command: string,
+  made: MadeWorktree,
+  { env, warn }: StartRequest,
+  interrupted: Promise<never>,
+): Promise<void> {
   warn(`setting up ${made.path}`);
-  try {
-    const own = { ...agentEnvironment(env, adapter, null), PWD: made.cwd };
-    const ready = runShell(command, { cwd: made.cwd, env: own, unwanted: interrupted });
-    const { status, text } = await Promise.race([ready, interrupted]);
-    if (status === 0) return;
-    const said = plainText(text).trimEnd().split("\n").slice(-shownLines).join("\n");
-    const how = status === null ? "was killed" : `failed (exit status ${status})`;
-    throw new AgentctlError("failed", `--setup ${how}; nothing was started, and ${made.path} was removed\n${said}`);
-  } finally {
-    release();
-  }
+  const end = await runForPerson(command, { cwd: made.cwd, env, interrupted });
+  if (end.status === 0) return;
+  const said = plainText(end.text).trimEnd().split("\n").slice(-shownLines).join("\n");
+  throw new AgentctlError("failed", `--setup ${shellWord(end)}; nothing was started\n${said}`);
 }

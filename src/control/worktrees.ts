@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
-import { git, gitText } from "./git.ts";
+import { type GitAnswer, git, gitText } from "./git.ts";
 
 export interface Repository {
   /** The main worktree, or the repository itself where it is bare. */
@@ -141,7 +141,7 @@ function isFolder(path: string): boolean {
 
 async function missingIn(path: string, { root, isBare }: Repository, env: Environment): Promise<string[]> {
   const warnings: string[] = [];
-  const dirty = isBare ? [] : await dirtyFiles(root, env);
+  const dirty = (isBare ? null : await dirtyFiles(root, env)) ?? [];
   if (dirty.length > 0)
     warnings.push(`${dirty.length} uncommitted ${dirty.length === 1 ? "file" : "files"} of ${root} are not in it`);
   if ((await git(path, ["ls-files", "--error-unmatch", "--", ".gitmodules"], env)).ok)
@@ -149,22 +149,65 @@ async function missingIn(path: string, { root, isBare }: Repository, env: Enviro
   return warnings;
 }
 
-/** Changed, staged and new files; ignored ones are nobody's work. */
-export async function dirtyFiles(root: string, env: Environment): Promise<string[]> {
-  const { ok, out } = await git(root, ["status", "--porcelain", "-z", "--no-renames"], env);
-  return ok
-    ? out
-        .split("\0")
-        .filter((line) => line !== "")
-        .map((line) => line.slice(3))
-    : [];
+/** Changed, staged and new files; ignored ones are nobody's work. null: git cannot say. */
+export async function dirtyFiles(root: string, env: Environment): Promise<string[] | null> {
+  const { ok, out } = await statusOf(root, [], env);
+  return ok ? entriesIn(out).map(({ path }) => path) : null;
 }
 
-/** After a start that failed: a worktree in which nothing was done goes again. */
-export async function undoWorktree({ path, branch, isNewBranch, main }: MadeWorktree, env: Environment): Promise<void> {
-  // Git refuses where somebody has worked in it after all.
-  const { ok } = await git(main, ["worktree", "remove", "--", path], env);
-  if (ok && isNewBranch) await git(main, ["branch", "--quiet", "-D", "--", branch], env);
+/** What is in a worktree beside its commits. */
+export type Contents =
+  | {
+      known: true;
+      dirty: string[];
+      /** Folders as one. */
+      ignored: string[];
+      /** Its submodules are filled: they have repositories of their own, which go with it. */
+      hasModules: boolean;
+    }
+  | { known: false; why: string };
+
+export async function contentsOf(root: string, env: Environment): Promise<Contents> {
+  const { ok, out, err } = await statusOf(root, ["--ignored=traditional"], env);
+  if (!ok) return { known: false, why: err || "git status failed" };
+  const own = await gitText(root, ["rev-parse", "--absolute-git-dir"], env);
+  const isIgnored = ({ kind }: { kind: string }): boolean => kind === "!!";
+  const entries = entriesIn(out);
+  const paths = (some: typeof entries): string[] => some.map(({ path }) => path);
+  return {
+    known: true,
+    dirty: paths(entries.filter((entry) => !isIgnored(entry))),
+    ignored: paths(entries.filter(isIgnored)),
+    hasModules: isFolder(join(own, "modules")),
+  };
+}
+
+/** Nobody's settings hide a new file from us. */
+const whole = ["--untracked-files=normal", "--ignore-submodules=none"];
+
+/** Of this worktree or of none: where its `.git` is gone, a repository around it is not meant. */
+const statusOf = (root: string, words: readonly string[], env: Environment): Promise<GitAnswer> =>
+  git(root, ["status", "--porcelain", "-z", "--no-renames", ...whole, ...words], env, {
+    GIT_CEILING_DIRECTORIES: dirname(root),
+  });
+
+const entriesIn = (out: string): { kind: string; path: string }[] =>
+  out
+    .split("\0")
+    .filter((line) => line !== "")
+    .map((line) => ({ kind: line.slice(0, 2), path: line.slice(3) }));
+
+/** After a start that failed. Git's words where it stays: somebody has worked in it after all. */
+export async function undoWorktree(
+  { path, branch, isNewBranch, main }: MadeWorktree,
+  how: "with what is in it" | "if nothing is in it",
+  env: Environment,
+): Promise<string | null> {
+  const force = how === "with what is in it" ? ["--force"] : [];
+  const { ok, err } = await git(main, ["worktree", "remove", ...force, "--", path], env);
+  if (!ok) return err || "git worktree remove failed";
+  if (isNewBranch) await git(main, ["branch", "--quiet", "-D", "--", branch], env);
+  return null;
 }
 
 /** The branch that went with it; null: it stays. */

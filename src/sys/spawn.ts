@@ -114,11 +114,19 @@ export async function runCommand(
   return { status: child.exitCode, out, err, text: `${out}${err}` };
 }
 
-/** A person's shell command, to its end or until nobody wants it any more; then everything that it started in its group goes. */
-export async function runShell(
+export interface ShellEnd {
+  /** null: a signal ended it. */
+  status: number | null;
+  signal: string | null;
+  /** The end of what it said. */
+  text: string;
+}
+
+/** A person's shell command, in a kernel session of its own. */
+export function spawnShell(
   command: string,
-  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; unwanted: Promise<unknown> },
-): Promise<{ status: number | null; text: string }> {
+  options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
+): { pid: number; ended: Promise<ShellEnd> } {
   const child = Bun.spawn(["/bin/sh", "-c", `exec 2>&1\n${command}`], {
     cwd: options.cwd,
     env: options.env,
@@ -130,21 +138,23 @@ export async function runShell(
     const decoder = new TextDecoder();
     for await (const chunk of child.stdout) text = `${text}${decoder.decode(chunk, { stream: true })}`.slice(-mostText);
   };
-  const heard = listen();
-  options.unwanted.catch(() => endGroup(child.pid));
-  await child.exited;
-  // What it left in the background may keep its output open for ever.
-  await Promise.race([heard, Bun.sleep(drainMs)]);
-  return { status: child.exitCode, text };
+  const end = async (): Promise<ShellEnd> => {
+    const heard = listen();
+    await child.exited;
+    // What it left in the background may keep its output open for ever.
+    await Promise.race([heard, Bun.sleep(drainMs)]);
+    return { status: child.exitCode, signal: child.signalCode === null ? null : String(child.signalCode), text };
+  };
+  return { pid: child.pid, ended: end() };
 }
 
 const mostText = 1024 * 1024;
 const drainMs = 200;
 
-function endGroup(pid: number): void {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
-  }
+/** Somebody who does nothing but stand in a folder, for others to see; until told to go, or until we are gone. */
+export function standIn(folder: string): { leave(): void } {
+  const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to begin here"];
+  const child = Bun.spawn(words, { cwd: folder, env: {}, detached: true, stdio: ["pipe", "ignore", "ignore"] });
+  child.unref();
+  return { leave: () => child.kill("SIGKILL") };
 }

@@ -1,8 +1,10 @@
 // What sessions changed, and several of them side by side.
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { waitFor } from "../conformance/wait.ts";
 import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
+import { binary } from "./world.ts";
 
 const over = async (here: RepositoryWorld, prompt: string, ...args: string[]): Promise<string> => {
   const { out, err } = await here.launchHere(prompt, ...args);
@@ -80,6 +82,40 @@ describe("compare", () => {
     ]);
     const text = (await here.here("compare", "g")).out;
     for (const part of ["COMMITS", "+1 -1", "completed"]) expect(text).toContain(part);
+  });
+
+  test("a check that a signal ends is called killed; one that cannot be begun could not run", async () => {
+    await using here = await repositoryWorld();
+    await over(here, "say:x", "--group", "g", "--worktree", "--name", "a");
+    const killed = await here.here("compare", "g", "--check", "kill -9 $$");
+    expect([killed.code, killed.out, killed.err]).toEqual([
+      0,
+      expect.stringContaining("killed (SIGKILL)"),
+      expect.stringContaining(": killed (SIGKILL)\n"),
+    ]);
+    const { out } = await here.here("compare", "g", "--check", "kill -9 $$", "--json");
+    expect(JSON.parse(out)).toMatchObject([{ check: { status: null, signal: "SIGKILL" } }]);
+    rmSync(here.at("a"), { recursive: true });
+    expect((await here.here("compare", "g", "--check", "true")).out).toContain("could not run");
+  });
+
+  test.each(["SIGINT", "SIGTERM"] as const)("%s ends the checks with everything that they started", async (signal) => {
+    await using here = await repositoryWorld();
+    for (const name of ["a", "b", "c"]) await over(here, "say:x", "--group", "g", "--worktree", "--name", name);
+    // One that goes at once, one that has to be killed, and one that left for a kernel session of its own.
+    const check = [
+      "setsid sh -c 'trap \"\" TERM; echo >stubborn; while :; do sleep 0.05; done' &",
+      "until [ -e stubborn ]; do sleep 0.02; done; echo >begun; exec sleep 600",
+    ].join("\n");
+    const job = here.begin([binary, "compare", "g", "--check", check], { cwd: here.repository });
+    await waitFor(
+      "two checks",
+      () => ["a", "b", "c"].filter((name) => existsSync(join(here.at(name), "begun"))).length === 2,
+    );
+    job.kill(signal);
+    expect(await job.answer).toMatchObject({ code: 130, out: "" });
+    expect(here.processes()).toEqual([]);
+    expect(["a", "b", "c"].filter((name) => existsSync(join(here.at(name), "begun")))).toHaveLength(2);
   });
 
   test("--html writes one page that loads nothing and holds no markup of others", async () => {
