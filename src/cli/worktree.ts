@@ -1,25 +1,33 @@
 // agentctl worktree: the worktrees of this repository, who lives in them, and how to be rid of them without losing work.
 import { basename, resolve } from "node:path";
-import { refuseInside } from "../control/guard.ts";
+import { callerOf, refuseInside } from "../control/guard.ts";
 import { oneAtATime } from "../control/places.ts";
-import { type Reason, reasonsToKeep, type WorktreeFacts, worktreeFacts } from "../control/worktree-facts.ts";
+import {
+  type Inhabitants,
+  type Reason,
+  reasonsToKeep,
+  someOf,
+  type WorktreeFacts,
+  worktreeFacts,
+} from "../control/worktree-facts.ts";
 import { type Repository, removeWorktree, repositoryAt } from "../control/worktrees.ts";
-import { AgentctlError } from "../core/problem.ts";
+import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { canAsk, confirm } from "./question.ts";
 import { homeRelative, problemLines, shortBytes, table, terminalOf } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
-import { lookAtRows } from "./sessions.ts";
+import { lookAroundAtRows, lookAtRows } from "./sessions.ts";
 
 export const worktree: Command = {
   usage: "agentctl worktree list | remove <NAME | PATH>… [--discard] | prune [--dry-run] [-y]",
   summary: "Shows the git worktrees of this repository and the sessions in them; removes those that nobody needs.",
   notes: [
-    "remove refuses where work would be lost: uncommitted files, commits that are neither merged nor pushed; and where a",
-    "session is live. --discard means it, but never removes a worktree under a live session. prune takes those that agentctl",
-    "made and that hold nothing that is not elsewhere. Branches that agentctl made go with their worktrees.",
+    "remove refuses where work would be lost (uncommitted files, commits that are neither merged nor pushed), where nobody can",
+    "tell, where a process of yours stands in it (a setup, a shell), and where a session is live. --discard means it, but never",
+    "removes a worktree under a live session. prune takes those that agentctl made and that hold nothing that is not elsewhere.",
+    "Branches that agentctl made go with their worktrees; so do ignored files, which are named.",
   ].join("\n"),
   flags: [
     { flag: "--discard", help: "remove: also with uncommitted files and commits that are nowhere else" },
@@ -41,16 +49,33 @@ export const worktree: Command = {
   },
 };
 
-async function look(context: Context): Promise<{ repository: Repository; worktrees: WorktreeFacts[] }> {
+interface Look {
+  repository: Repository;
+  worktrees: WorktreeFacts[];
+}
+
+async function look(context: Context, whoIsThere: (context: Context) => Promise<Inhabitants>): Promise<Look> {
   const repository = await repositoryAt(context.cwd, context.env);
+  return { repository, worktrees: await worktreeFacts(repository, () => whoIsThere(context), context.env) };
+}
+
+/** For those who only look. */
+async function sessionsThere(context: Context): Promise<Inhabitants> {
   const { rows, problems } = await lookAtRows(context);
   context.err(problemLines(problems));
-  const sessions = rows.map(({ session }) => session);
-  return { repository, worktrees: await worktreeFacts(repository, sessions, context.env) };
+  return { sessions: rows.map(({ session }) => session), processes: [], callerPids: new Set() };
+}
+
+/** For those who may take the ground away: everybody who stands there. */
+async function everybodyThere(context: Context): Promise<Inhabitants> {
+  const { rows, problems, around } = await lookAroundAtRows(context);
+  context.err(problemLines(problems));
+  const { pids } = callerOf(around, context.env);
+  return { sessions: rows.map(({ session }) => session), processes: around.table.rows, callerPids: pids };
 }
 
 async function list(args: Arguments, context: Context): Promise<number> {
-  const { worktrees } = await look(context);
+  const { worktrees } = await look(context, sessionsThere);
   if (args.has("--json")) {
     context.out(`${JSON.stringify(clean(worktrees.map(worktreeJson)))}\n`);
     return 0;
@@ -73,10 +98,11 @@ async function list(args: Arguments, context: Context): Promise<number> {
   return 0;
 }
 
-function workText({ isMain, isGone, dirty, ahead, behind, isMerged, isPushed }: WorktreeFacts): string {
+function workText({ isMain, isGone, contents, ahead, behind, isMerged, isPushed }: WorktreeFacts): string {
   if (isGone) return "its folder is gone";
   const parts = [
-    dirty.length > 0 ? `${dirty.length} dirty` : null,
+    contents.known ? null : "cannot be told",
+    contents.known && contents.dirty.length > 0 ? `${contents.dirty.length} dirty` : null,
     ahead !== null && ahead > 0 ? `${ahead} ahead` : null,
     behind !== null && behind > 0 ? `${behind} behind` : null,
     !isMain && isMerged ? "merged" : isPushed && !isMerged ? "pushed" : null,
@@ -94,7 +120,7 @@ const sessionsText = ({ sessions }: WorktreeFacts): string => {
 async function remove(names: readonly string[], args: Arguments, context: Context): Promise<number> {
   if (args.has("--discard")) await refuseInside("worktree remove --discard", context.env);
   return await oneAtATime(context.env, async () => {
-    const { repository, worktrees } = await look(context);
+    const { repository, worktrees } = await look(context, everybodyThere);
     const chosen = names.map((name) => worktreeNamed(name, worktrees, context));
     for (const each of chosen) {
       const reasons = reasonsToKeep(each).filter(({ final }) => final || !args.has("--discard"));
@@ -130,13 +156,16 @@ async function takeAway(
   context: Context,
 ): Promise<void> {
   const branch = await removeWorktree(each, repository, discard, context.env);
-  context.out(
-    `removed ${homeRelative(oneLine(each.path), context)}${branch === null ? "" : ` and its branch ${branch}`}\n`,
-  );
+  const gone = `removed ${homeRelative(oneLine(each.path), context)}${branch === null ? "" : ` and its branch ${branch}`}`;
+  context.out(`${gone}${ignoredText(each)}\n`);
 }
 
+/** Nobody's work, but perhaps somebody's passwords. */
+const ignoredText = ({ contents }: WorktreeFacts): string =>
+  contents.known && contents.ignored.length > 0 ? `, with ignored: ${oneLine(someOf(contents.ignored))}` : "";
+
 async function prune(args: Arguments, context: Context): Promise<number> {
-  const { worktrees } = await look(context);
+  const { worktrees } = await look(context, everybodyThere);
   const ready = worktrees.filter((each) => each.isOurs && reasonsToKeep(each).length === 0);
   const kept = worktrees.filter((each) => each.isOurs && !ready.includes(each));
   for (const each of kept)
@@ -152,7 +181,9 @@ async function prune(args: Arguments, context: Context): Promise<number> {
     return 0;
   }
   for (const each of ready)
-    context.err(`agentctl: ${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}\n`);
+    context.err(
+      `agentctl: ${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}${ignoredText(each)}\n`,
+    );
   if (args.has("--dry-run")) return 0;
   if (!args.has("--yes")) {
     if (!canAsk()) throw new AgentctlError("refused", "removing them needs a yes", { hint: "-y says it" });
@@ -160,11 +191,20 @@ async function prune(args: Arguments, context: Context): Promise<number> {
   }
   // Looked at again under the lock: somebody may have begun in one of them meanwhile.
   return await oneAtATime(context.env, async () => {
-    const { repository, worktrees: now } = await look(context);
-    for (const each of now)
-      if (ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0)
+    const { repository, worktrees: now } = await look(context, everybodyThere);
+    const going = now.filter(
+      (each) => ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0,
+    );
+    let code = 0;
+    for (const each of going)
+      try {
         await takeAway(each, repository, false, context);
-    return 0;
+      } catch (error) {
+        if (!(error instanceof AgentctlError)) throw error;
+        context.err(`agentctl: ${oneLine(each.path)} stays: ${oneLine(error.message)}\n`);
+        code = exitCodes.failed;
+      }
+    return code;
   });
 }
 
@@ -174,7 +214,7 @@ const worktreeJson = (each: WorktreeFacts) => ({
   commit: each.commit,
   main: each.isMain,
   gone: each.isGone,
-  dirty: each.dirty.length,
+  dirty: each.contents.known ? each.contents.dirty.length : null,
   ahead: each.ahead,
   behind: each.behind,
   merged: each.isMerged,

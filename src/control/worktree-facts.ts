@@ -1,10 +1,12 @@
 // What is true of a repository's worktrees now: who lives there, what is in them that is nowhere else, and what they take.
+import { existsSync } from "node:fs";
+import { isLive, type ProcessRow } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { bytesBelow } from "../observe/sizes.ts";
 import { git } from "./git.ts";
-import { dirtyFiles, folderFor, type Repository } from "./worktrees.ts";
+import { type Contents, contentsOf, folderFor, type Repository } from "./worktrees.ts";
 
 export interface WorktreeFacts {
   path: string;
@@ -17,7 +19,7 @@ export interface WorktreeFacts {
   /** Its folder is gone; only git still knows it. */
   isGone: boolean;
   isLocked: boolean;
-  dirty: string[];
+  contents: Contents;
   /** Against the branch of the main worktree; null: there is none to compare with. */
   ahead: number | null;
   behind: number | null;
@@ -26,11 +28,30 @@ export interface WorktreeFacts {
   isPushed: boolean;
   bytes: number;
   sessions: Session[];
+  /** Processes of this user that work in it or below. */
+  standing: Standing[];
 }
 
+export interface Standing {
+  pid: number;
+  name: string;
+  /** This command, or whoever called it. */
+  role: "self" | "caller" | "other";
+}
+
+/** Who may be in them. */
+export interface Inhabitants {
+  sessions: readonly Session[];
+  /** Of this user; none: nobody has looked. */
+  processes: readonly ProcessRow[];
+  /** This command and everything above it. */
+  callerPids: ReadonlySet<number>;
+}
+
+/** `lookAround` is called once it is known which worktrees there are: whoever makes one stands in it from its beginning. */
 export async function worktreeFacts(
   { main, root, isBare }: Repository,
-  sessions: readonly Session[],
+  lookAround: () => Promise<Inhabitants>,
   env: Environment,
 ): Promise<WorktreeFacts[]> {
   const { out } = await git(root, ["worktree", "list", "--porcelain", "-z"], env);
@@ -41,6 +62,7 @@ export async function worktreeFacts(
   const trunk = isBare ? (await git(main, ["rev-parse", "--verify", "--quiet", "HEAD"], env)).out.trim() : null;
   const against = trunk ?? entries[0]?.commit ?? null;
   const ours = folderFor(main, env);
+  const around = await lookAround();
   return await Promise.all(
     entries
       .filter(({ isBare }) => !isBare)
@@ -55,37 +77,52 @@ export async function worktreeFacts(
           isOurs: path.startsWith(`${ours}/`),
           isLocked: entry.isLocked,
         };
-        const lives = sessions.filter(({ cwd }) => placeOf(cwd) === path);
+        const inside = {
+          sessions: around.sessions.filter(({ cwd }) => placeOf(cwd) === path),
+          standing: entry.isGone ? [] : standingIn(path, around),
+        };
         if (entry.isGone)
           return {
             ...here,
             isGone: true,
-            dirty: [],
+            contents: { known: true, dirty: [], ignored: [], hasModules: false },
             ahead: null,
             behind: null,
             isMerged: false,
             isPushed: false,
             bytes: 0,
-            sessions: lives,
+            ...inside,
           };
-        const [dirty, counts, isPushed] = await Promise.all([
-          dirtyFiles(path, env),
+        const [contents, counts, isPushed] = await Promise.all([
+          contentsOf(path, env),
           countsAgainst(against, commit, root, env),
           isOnRemote(commit, root, env),
         ]);
         return {
           ...here,
           isGone: false,
-          dirty,
+          contents,
           ...counts,
           isMerged: counts.ahead === 0,
           isPushed,
           bytes: bytesBelow(path),
-          sessions: lives,
+          ...inside,
         };
       }),
   );
 }
+
+const standingIn = (path: string, { processes, callerPids }: Inhabitants): Standing[] =>
+  processes
+    .filter((row) => isLive(row) && row.detail?.ours === true && isBelow(row.detail.cwd, path))
+    .map(({ identity: { pid }, name }) => ({
+      pid,
+      name,
+      role: pid === process.pid ? "self" : callerPids.has(pid) ? "caller" : "other",
+    }));
+
+const isBelow = (cwd: string | null, folder: string): boolean =>
+  cwd === folder || cwd?.startsWith(`${folder}/`) === true;
 
 interface Entry {
   path: string;
@@ -104,7 +141,9 @@ function parseEntry(text: string): Entry | null {
   const path = value("worktree");
   if (path === null) return null;
   const branch = value("branch")?.replace(/^refs\/heads\//, "") ?? null;
-  return { path, commit: value("HEAD"), branch, isBare: has("bare"), isLocked: has("locked"), isGone: has("prunable") };
+  // One without its `.git` may be removed for git as well, but what is in it is still there.
+  const isGone = has("prunable") && !existsSync(path);
+  return { path, commit: value("HEAD"), branch, isBare: has("bare"), isLocked: has("locked"), isGone };
 }
 
 async function countsAgainst(against: string | null, commit: string | null, root: string, env: Environment) {
@@ -125,11 +164,12 @@ export function reasonsToKeep({
   isMain,
   isLocked,
   isGone,
-  dirty,
+  contents,
   isMerged,
   isPushed,
   ahead,
   sessions,
+  standing,
 }: WorktreeFacts): Reason[] {
   const live = sessions.filter(({ status }) => status.state !== "stopped");
   const commits = ahead === null ? "its commits" : `${ahead} ${ahead === 1 ? "commit" : "commits"}`;
@@ -140,15 +180,38 @@ export function reasonsToKeep({
       why: `${agent} ${id ?? "without a session yet"} is ${status.state} in it`,
       final: true,
     })),
-    dirty.length > 0
-      ? {
-          why: `${dirty.length} uncommitted: ${dirty.slice(0, 3).join(", ")}${dirty.length > 3 ? ", …" : ""}`,
-          final: false,
-        }
+    // A session has said already that it is there.
+    ...(live.length > 0 ? [] : standingReasons(standing)),
+    contents.known ? null : { why: `what is in it cannot be told: ${contents.why}`, final: false },
+    contents.known && contents.dirty.length > 0
+      ? { why: `${contents.dirty.length} uncommitted: ${someOf(contents.dirty)}`, final: false }
+      : null,
+    contents.known && contents.hasModules
+      ? { why: "its submodules are filled: what is only in them would be lost", final: false }
       : null,
     !isGone && !isMerged && !isPushed ? { why: `${commits} neither merged nor pushed`, final: false } : null,
   ].filter((reason) => reason !== null);
 }
+
+function standingReasons(standing: readonly Standing[]): Reason[] {
+  // Where whoever called stands in it, so does this command.
+  const told = standing.filter(({ role }) => role !== "self" || standing.every((each) => each.role !== "caller"));
+  const more = told.length - mostTold;
+  return [
+    ...told.slice(0, mostTold).map(({ name, pid, role }) => {
+      const who = `${name} (pid ${pid})`;
+      if (role === "self") return "this command stands in it";
+      return role === "caller" ? `${who}, which called this command, stands in it` : `${who} stands in it`;
+    }),
+    ...(more > 0 ? [`${more} more ${more === 1 ? "process stands" : "processes stand"} in it`] : []),
+  ].map((why) => ({ why, final: false }));
+}
+
+const mostTold = 3;
+
+/** The first ones, and how many more there are. */
+export const someOf = (paths: readonly string[]): string =>
+  [...paths.slice(0, mostTold), ...(paths.length > mostTold ? [`and ${paths.length - mostTold} more`] : [])].join(", ");
 
 export interface Reason {
   why: string;

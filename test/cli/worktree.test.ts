@@ -1,7 +1,19 @@
 // Sessions in git worktrees of their own: made by plain git, listed, and removed only when nothing would be lost.
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { tryLock } from "../../src/sys/file-lock.ts";
+import { waitFor } from "../conformance/wait.ts";
 import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
 import { binary } from "./world.ts";
 
@@ -84,6 +96,35 @@ describe("launch --worktree", () => {
     expect((await running.answer).code).toBe(130);
     expect(existsSync(`/proc/${readFileSync(began, "utf8").trim()}`)).toBe(false);
     expect(existsSync(here.at("c"))).toBe(false);
+  });
+
+  test("a setup that fails goes with the files that it made; SIGKILL is called by its name", async () => {
+    await using here = await world();
+    const failed = await here.launchHere("x", "--worktree", "--setup", "touch made; kill -9 $$", "--name", "b");
+    expect(failed).toMatchObject({ code: 1, out: "" });
+    expect(failed.err).toContain("--setup killed (SIGKILL); nothing was started");
+    expect(existsSync(here.at("b"))).toBe(false);
+  });
+
+  test("SIGINT during the setup also ends what has left it for a kernel session of its own", async () => {
+    await using here = await world();
+    const pid = join(here.root, "pid");
+    const setup = `setsid sh -c 'echo $$ >"${pid}.tmp"; mv "${pid}.tmp" "${pid}"; exec sleep 600' & exec sleep 600`;
+    const words = ["launch", "demo", "x", "--permission", "edit", "--worktree", "--name", "c", "--setup", setup];
+    const running = here.begin([binary, ...words], { cwd: here.repository });
+    await waitFor("the setup", () => existsSync(pid));
+    running.kill("SIGINT");
+    expect((await running.answer).code).toBe(130);
+    expect(here.processes()).toEqual([]);
+    expect(existsSync(here.at("c"))).toBe(false);
+  });
+
+  test("after a setup that left files, an agent that does not begin leaves them, and that is said", async () => {
+    await using here = await world();
+    const words = ["--worktree", "--name", "d", "--setup", "touch made", "--", "--no-such-option"];
+    const { code, err } = await here.launchHere("x", ...words);
+    expect([code, err]).toEqual([7, expect.stringContaining(`${here.at("d")} stays: `)]);
+    expect(existsSync(join(here.at("d"), "made"))).toBe(true);
   });
 
   test("an agent that does not begin leaves no worktree", async () => {
@@ -293,5 +334,117 @@ describe("worktree remove", () => {
     expect(existsSync(here.at("merged"))).toBe(true);
     expect((await here.here("worktree", "prune", "-y")).code).toBe(0);
     expect(["merged", "dirty", "live"].map((name) => existsSync(here.at(name)))).toEqual([false, true, true]);
+  });
+
+  test("not while its setup still runs, nor in the hands of whoever stands in it; --discard means it", async () => {
+    await using here = await world();
+    const began = join(here.root, "began");
+    const setup = `echo >'${began}'; until [ -e '${began}.go' ]; do sleep 0.02; done`;
+    const words = ["launch", "demo", "work:600", "--permission", "edit", "--worktree", "--name", "a", "--setup", setup];
+    const launching = here.begin([binary, ...words], { cwd: here.repository });
+    await waitFor("the setup", () => existsSync(began));
+    expect(await here.here("worktree", "remove", "a")).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(/sh \(pid \d+\) stands in it/),
+    });
+    const pruned = await here.here("worktree", "prune", "-y");
+    expect(pruned).toMatchObject({ code: 0, out: "no worktree can go\n" });
+    expect(pruned.err).toMatch(/a stays: sh \(pid \d+\) stands in it/);
+    writeFileSync(`${began}.go`, "");
+    const { code, out } = await launching.answer;
+    expect(code).toBe(0);
+    await here.agentctl("stop", out.trim());
+    // Nobody of the launch is left there.
+    const from = (args: string[], script = 'exec "$0" "$@"') =>
+      here.begin(["sh", "-c", script, binary, "worktree", "remove", ...args], { cwd: here.at("a") }).answer;
+    expect((await from([here.at("a")])).err).toContain("this command stands in it");
+    expect((await from([here.at("a")], '"$0" "$@"; exit $?')).err).toMatch(
+      /sh \(pid \d+\), which called this command, stands in it/,
+    );
+    expect((await from([here.at("a")], '(cd ..; cd "../my repo"; "$0" "$@"); exit $?')).code).toBe(5);
+    expect((await from([here.at("a"), "--discard"])).code).toBe(0);
+    expect(existsSync(here.at("a"))).toBe(false);
+  });
+
+  test("nor while its launch waits for others to begin", async () => {
+    await using here = await world();
+    const runtime = here.folder("runtime");
+    chmodSync(runtime, 0o700);
+    here.env["XDG_RUNTIME_DIR"] = runtime;
+    expect((await here.launchHere("say:x")).code).toBe(0);
+    const lock = openSync(join(runtime, "agentctl", "launch.lock"), "r+");
+    expect(tryLock(lock)).toBe(true);
+    const launching = here.begin([binary, "launch", "demo", "x", "--permission", "edit", "--worktree", "--name", "a"], {
+      cwd: here.repository,
+    });
+    const stays = /a stays: sh \(pid \d+\) stands in it/;
+    while (!stays.test((await here.here("worktree", "prune", "--dry-run")).err)) await Bun.sleep(5);
+    // It is past everything but the lock when it sleeps for that.
+    for (let round = 0; round < 5; round += 1)
+      expect((await here.here("worktree", "prune", "--dry-run")).err).toMatch(stays);
+    closeSync(lock);
+    expect((await launching.answer).code).toBe(0);
+  });
+
+  test("with filled submodules only by --discard: they have commits of their own", async () => {
+    await using here = await world();
+    await here.git("clone", "-q", "--bare", ".", join(here.root, "bare.git"));
+    const allow = ["-c", "protocol.file.allow=always"];
+    await here.git(...allow, "submodule", "--quiet", "add", join(here.root, "bare.git"), "module");
+    await here.git("commit", "-qm", "module");
+    await ended(here, "empty");
+    await ended(here, "filled");
+    await here.git("-C", here.at("filled"), ...allow, "submodule", "--quiet", "update", "--init");
+    const { code, out, err } = await here.here("worktree", "prune", "-y");
+    expect([code, out]).toEqual([0, expect.stringContaining("empty and its branch")]);
+    expect(err).toContain("filled stays: its submodules are filled");
+    expect((await here.here("worktree", "remove", "filled", "--discard")).code).toBe(0);
+  });
+
+  test("one whose state git cannot tell stays; --discard removes it", async () => {
+    await using here = await world();
+    for (const name of ["index", "link"]) await ended(here, name);
+    writeFileSync(await here.git("-C", here.at("index"), "rev-parse", "--git-path", "index"), "garbage");
+    // Around it is another repository: that is not meant.
+    await here.git("init", "-q", here.at(""));
+    rmSync(join(here.at("link"), ".git"));
+    for (const name of ["index", "link"]) {
+      const refused = await here.here("worktree", "remove", name);
+      expect(refused).toMatchObject({ code: 5, out: "" });
+      expect(refused.err).toMatch(/what is in it cannot be told: (error|fatal): /);
+    }
+    expect((await here.here("worktree", "prune", "-y")).out).toBe("no worktree can go\n");
+    expect(await worktreesOf(here)).toMatchObject([{ dirty: 0 }, { dirty: null }, { dirty: null, gone: false }]);
+    expect((await here.here("worktree", "list")).out).toContain("cannot be told");
+    expect((await here.here("worktree", "remove", "index", "--discard")).code).toBe(0);
+    expect(existsSync(here.at("index"))).toBe(false);
+    expect(existsSync(join(here.at("link"), "file"))).toBe(true);
+  });
+
+  test("new files that a person's settings hide from git's status are seen", async () => {
+    await using here = await world();
+    await ended(here, "a");
+    writeFileSync(join(here.at("a"), "new"), "");
+    await here.git("config", "status.showUntrackedFiles", "no");
+    expect((await here.here("worktree", "remove", "a")).err).toContain("1 uncommitted: new");
+  });
+
+  test("ignored files go with it, and are named", async () => {
+    await using here = await world();
+    writeFileSync(join(here.repository, ".gitignore"), ".env*\nbuilt/\nmodules/\n");
+    await here.git("add", ".gitignore");
+    await here.git("commit", "-qm", "ignore");
+    for (const name of ["a", "b"]) {
+      await ended(here, name);
+      for (const folder of ["built", "modules"]) {
+        mkdirSync(join(here.at(name), folder));
+        for (const file of ["x", "y"]) writeFileSync(join(here.at(name), folder, file), "");
+      }
+      for (const file of [".env", ".env.local"]) writeFileSync(join(here.at(name), file), "");
+    }
+    const some = "with ignored: .env, .env.local, built/, and 1 more\n";
+    expect(await here.here("worktree", "remove", "a")).toMatchObject({ code: 0, out: expect.stringContaining(some) });
+    expect((await here.here("worktree", "prune")).err).toContain(some);
+    expect((await here.here("worktree", "prune", "-y")).out).toContain(some);
   });
 });
