@@ -3,17 +3,19 @@
 // it costs these (on-exit is late then), and nothing else.
 import { selfCommand } from "../sys/self.ts";
 import { type HeldFiles, type SpawnedHolder, spawnHolder } from "../sys/spawn.ts";
+import { keptForAgent } from "./environment.ts";
 
 /** The first word behind the script: by it a holder is known in the process table. */
 const holderMark = "agentctl-holder";
 
 /**
  * The agent runs in the foreground: what a shell starts with & ignores SIGINT for good. Names begin with _agentctl: a
- * variable of the caller's with the same name would change under the agent's eyes. The watches end with the agent; their
+ * variable of the caller's with the same name would change under the agent's eyes. What only the agent is to have gets its
+ * name in the agent's shell alone. The watches end with the agent; their
  * numbers are still ours then, since nobody but us could have reaped them. Where agentctl itself is gone, the time limit is
  * kept by hand: our children are ours until we have reaped them, and those that have become another program are the agent.
  */
-const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7 _agentctl_hook=$8; shift 8
+const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7 _agentctl_hook=$8 _agentctl_names=$9; shift 9
 trap '' HUP INT TERM QUIT
 _agentctl_signal() {
   for _agentctl_child in $(cat /proc/$$/task/$$/children 2>/dev/null); do
@@ -34,6 +36,9 @@ fi
 ( trap - HUP INT TERM QUIT; exec 4<&-
   export AGENTCTL_TAG="$_agentctl_tag" AGENTCTL_TAG_SID=$$
   [ -z "$_agentctl_given" ] || export AGENTCTL_TAG_SESSION="$_agentctl_given"
+  for _agentctl_name in $_agentctl_names; do
+    eval "export $_agentctl_name=\\"\\$${keptForAgent}$_agentctl_name\\""; unset "${keptForAgent}$_agentctl_name"
+  done
   exec "$@" ); _agentctl_status=$?
 [ -z "$_agentctl_watches" ] || kill $_agentctl_watches 2>/dev/null
 umask 077; echo $_agentctl_status >"$_agentctl_exit.tmp" && mv "$_agentctl_exit.tmp" "$_agentctl_exit"
@@ -64,6 +69,8 @@ export interface Held {
   command: readonly string[];
   cwd: string;
   env: Readonly<Record<string, string | undefined>>;
+  /** Only in the agent's environment, not in that of its hooks. Names that a shell can use. */
+  agentOnly: Readonly<Record<string, string>>;
   files: HeldFiles;
 }
 
@@ -72,9 +79,12 @@ export function startHolder(held: Held): SpawnedHolder {
   const [agentctl = "", main = ""] = selfCommand();
   const words = [held.exitFile, held.launch, held.given ?? "", limit, held.tied ? "tied" : "", agentctl, main];
   const hook = held.hasExitHook ? held.cwd : "";
-  return spawnHolder(["/bin/sh", "-c", script, holderMark, ...words, hook, ...held.command], {
+  // Not among the words, which everybody on this machine can read.
+  const kept = Object.entries(held.agentOnly).map(([name, value]) => [`${keptForAgent}${name}`, value]);
+  const names = Object.keys(held.agentOnly).join(" ");
+  return spawnHolder(["/bin/sh", "-c", script, holderMark, ...words, hook, names, ...held.command], {
     cwd: held.cwd,
-    env: held.env,
+    env: { ...held.env, ...Object.fromEntries(kept) },
     files: held.files,
     tied: held.tied,
   });

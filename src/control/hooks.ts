@@ -9,7 +9,7 @@ import type { Environment } from "../observe/homes.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import { selfCommand } from "../sys/self.ts";
 import { spawnFree } from "../sys/spawn.ts";
-import { agentEnvironment, unmarked } from "./environment.ts";
+import { callerEnvironment, unmarked } from "./environment.ts";
 import { agentctlHome, type LaunchNote, launchFiles } from "./notes.ts";
 
 /** The hidden command that runs a hook. */
@@ -18,10 +18,10 @@ export const runnerWord = "run-hook";
 /** Where the lock is in a runner that got it handed. */
 export const handedLock = 3;
 
-/** What a person's command is run with: never a tag, never the mark of a session. */
+/** What a person's command is run with: never a tag, never the mark of a session, nothing that was meant for the agent. */
 export function hookEnvironment(env: Environment, { agent, home }: Pick<LaunchNote, "agent" | "home">) {
   const adapter = adapterNamed(agent);
-  const plain = adapter === null ? unmarked(env) : agentEnvironment(env, adapter, home);
+  const plain = adapter === null ? unmarked(env) : callerEnvironment(env, adapter, home);
   return { ...plain, ...homeVariable(env) };
 }
 

@@ -14,7 +14,7 @@ import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
 import type { SpawnedHolder } from "../sys/spawn.ts";
 import { endLaunch } from "./end-launch.ts";
-import { agentEnvironment } from "./environment.ts";
+import { callerEnvironment } from "./environment.ts";
 import { type Held, startHolder } from "./holder.ts";
 import { holdHooks, homeVariable, releaseHooks } from "./hooks.ts";
 import {
@@ -164,14 +164,10 @@ export class StartedLaunch {
         hasExitHook: note.hooks.exit !== null,
         ...wholeEnvironment(
           prepared(this.session, this.order(), this.place, this.wanted),
-          {
-            ...agentEnvironment(env, adapter, home),
-            ...permitted?.environment?.(env, this.place),
-            ...homeVariable(env),
-            PWD: cwd,
-          },
+          { ...callerEnvironment(env, adapter, home), ...homeVariable(env), PWD: cwd },
           files.environment,
         ),
+        agentOnly: { ...invocation.environment, ...permitted?.environment?.(env, this.place) },
         cwd,
         files: {
           stdin: invocation.promptBy === "stdin" ? open(promptFile(env, this.id, order.prompt)) : null,

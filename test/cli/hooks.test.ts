@@ -126,6 +126,51 @@ describe("what a hook gets", () => {
     expect(hooks).toEqual({ start: hook(start, {}), exit: hook(exit, {}) });
   });
 
+  test("the caller's own values of variables that agentctl sets for the agent", async () => {
+    await using world = new ActingWorld();
+    const own = JSON.stringify({ model: `a "b" $(c) \`d\` \\ 'e'\tf` });
+    const agents = {
+      copilot: {
+        env: { COPILOT_ALLOW_ALL: "true" },
+        script:
+          'for w; do case $w in --session-id=*) i=$(echo $w | cut -d= -f2);; esac; done; echo "{\\"type\\":\\"result\\",\\"sessionId\\":\\"$i\\"}"',
+        of: "COPILOT_ALLOW_ALL",
+        agents: "false",
+      },
+      opencode: {
+        env: { OPENCODE_CONFIG_CONTENT: own },
+        script:
+          '[ "$1" = run ] || exit 0; while [ "$1" != --session ]; do shift; done; echo "{\\"sessionID\\":\\"$2\\"}"',
+        of: "OPENCODE_CONFIG_CONTENT",
+        agents: expect.stringContaining('"agentctl-edit"'),
+      },
+    };
+    for (const [agent, { env, script, of, agents: wanted }] of Object.entries(agents)) {
+      const bin = world.write(
+        agent,
+        `#!/bin/sh\n[ "$1" = import ] || { ${toFile(`${agent}-agent`)}; }\n${script}\n`,
+        0o755,
+      );
+      const hooks = ["--on-start", toFile(`${agent}-start`), "--on-exit", toFile(`${agent}-exit`)];
+      const job = world.begin([binary, "launch", agent, "x", "--permission", "edit", ...hooks], {
+        env: { ...env, [`AGENTCTL_${agent.toUpperCase()}_BIN`]: bin },
+      });
+      expect((await job.answer).code).toBe(0);
+      const [given, start, exit] = await Promise.all(
+        ["agent", "start", "exit"].map((name) => variables(world, `${agent}-${name}`)),
+      );
+      expect([agent, given?.[of], start?.[of], exit?.[of]]).toEqual([
+        agent,
+        wanted,
+        ...Object.values(env),
+        ...Object.values(env),
+      ]);
+      for (const found of [given, start, exit])
+        expect(Object.keys(found ?? {}).filter((name) => name.startsWith("AGENTCTL_TAG_SET"))).toEqual([]);
+      await world.untilAlone();
+    }
+  });
+
   test("a kernel session of its own, nothing on stdin, its output in a file of its owner's", async () => {
     await using world = new ActingWorld();
     const command = "cat; echo to out; echo to err >&2; echo $$ >pid; sleep 600";
