@@ -1,12 +1,12 @@
 // What a session changed in its place since it began, committed or not. Derived from git when asked.
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
 import { isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
+import { openScratch } from "../sys/scratch.ts";
 import { git } from "./git.ts";
 import type { LaunchNote } from "./notes.ts";
 
@@ -57,10 +57,10 @@ export const patchSince = (
 
 /** With files that git does not know yet: in an index of our own, so that the session's stays as it is. */
 async function diff(place: string, words: readonly string[], env: Environment): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "agentctl-index-"));
+  const scratch = openScratch();
   try {
     const { out: index } = await git(place, ["rev-parse", "--path-format=absolute", "--git-path", "index"], env);
-    const own = { GIT_INDEX_FILE: join(folder, "index") };
+    const own = { GIT_INDEX_FILE: join(scratch.folder, "index") };
     copyIfThere(index.replace(/\n$/, ""), own.GIT_INDEX_FILE);
     await git(place, ["add", "--intent-to-add", "--all", "--", "."], env, own);
     const asked = ["--no-pager", "diff", "--no-color", "--no-ext-diff", "--no-textconv", ...words, "--"];
@@ -68,7 +68,7 @@ async function diff(place: string, words: readonly string[], env: Environment): 
     if (!ok) throw new AgentctlError("failed", `git diff: ${err}`);
     return out;
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    scratch.remove();
   }
 }
 

@@ -1,8 +1,8 @@
 // Reads a SQLite database that another program owns, without leaving a trace beside it and without missing what it just wrote.
-import { constants, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { openScratch } from "./scratch.ts";
 
 export interface Database {
   rows(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
@@ -42,8 +42,14 @@ function isInUse(path: string): boolean {
   if (existsSync(`${path}-journal`)) return true;
   const [index, log] = ["-shm", "-wal"].map((extra) => statSync(`${path}${extra}`, { throwIfNoEntry: false }));
   if (index === undefined || log === undefined) return false;
-  return log.size + statSync(path).size > mostCopied || (isLocked(index.ino) ?? true);
+  return sizeOfCopy(path) > mostCopied || (isLocked(index.ino) ?? true);
 }
+
+/** Its index is made anew. */
+const copied = ["", "-wal"];
+
+const sizeOfCopy = (path: string): number =>
+  copied.reduce((sum, extra) => sum + (statSync(`${path}${extra}`, { throwIfNoEntry: false })?.size ?? 0), 0);
 
 /** By anybody whom the kernel shows us; null: it shows nobody. Each line ends in device and inode, first and last byte. */
 function isLocked(inode: number): boolean | null {
@@ -75,13 +81,16 @@ function withConnection<T>(location: string, use: (database: Database) => T): T 
 }
 
 function withCopy<T>(path: string, use: (database: Database) => T): T {
-  const folder = mkdtempSync(join(tmpdir(), "agentctl-"));
+  // Without its index a plain connection would leave one there.
+  if (sizeOfCopy(path) > mostCopied)
+    throw Object.assign(new Error("too large to be copied, and the index of its log is missing"), { code: "EFBIG" });
+  const scratch = openScratch();
   try {
-    const copy = join(folder, "copy.db");
-    for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`, constants.COPYFILE_FICLONE);
+    const copy = join(scratch.folder, "copy.db");
+    for (const extra of copied) copyFileSync(`${path}${extra}`, `${copy}${extra}`, constants.COPYFILE_FICLONE);
     return withConnection(copy, use);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    scratch.remove();
   }
 }
 

@@ -1,6 +1,6 @@
 // What sessions changed, and several of them side by side.
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
 import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
@@ -29,6 +29,31 @@ describe("diff", () => {
     expect(out).not.toContain("b/ignored");
     expect(readFileSync(join(here.repository, ".git", "index"))).toEqual(index);
     expect((await here.here("diff", id, "--stat")).out).toContain("4 files changed");
+  });
+
+  test("killed, it leaves an index behind; the next one removes it", async () => {
+    await using here = await repositoryWorld();
+    const id = await over(here, "say:x");
+    const temporary = here.folder("temporary");
+    const left = (): string[] =>
+      readdirSync(temporary, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith("/index"));
+    const real = Bun.which("git", { PATH: here.env["PATH"] ?? "" });
+    here.folder("bin");
+    here.write(
+      "bin/git",
+      `#!/bin/sh\ncase " $* " in *" --no-ext-diff "*) exec sleep 600;; esac\nexec ${real} "$@"\n`,
+      0o755,
+    );
+    const env = { TMPDIR: temporary };
+    const slow = { ...env, PATH: `${join(here.root, "bin")}:${here.env["PATH"]}` };
+    const job = here.begin([binary, "diff", id], { cwd: here.repository, env: slow });
+    await waitFor("its index", () => here.processes().some(({ argv }) => argv[0] === "sleep"));
+    job.kill("SIGKILL");
+    for (const { pid, argv } of here.processes()) if (argv[0] === "sleep") process.kill(pid, "SIGKILL");
+    await job.answer;
+    expect(left()).toHaveLength(1);
+    expect((await here.begin([binary, "diff", id], { cwd: here.repository, env }).answer).code).toBe(0);
+    expect(left()).toEqual([]);
   });
 
   test("of a session that nobody launched: since the last commit before it began, and that is said", async () => {

@@ -11,9 +11,10 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { withDatabase } from "../../src/sys/sqlite.ts";
 
@@ -101,6 +102,51 @@ test("a log without its index: read whole, and no index is made", () => {
   const before = contents(copy);
   expect(numbers(copy)).toEqual([1]);
   expect(contents(copy)).toEqual(before);
+});
+
+test("the copy that a killed reader left goes with the next one; that of a live one stays", () => {
+  const path = fresh();
+  const copy = fresh();
+  const temporary = join(folder, "temporary");
+  mkdirSync(temporary);
+  using _database = written(path);
+  for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
+  const copies = (): string[] => {
+    const [own = ""] = readdirSync(temporary);
+    expect([own, statSync(join(temporary, own)).mode & 0o777]).toEqual([`agentctl-${userInfo().uid}`, 0o700]);
+    return readdirSync(join(temporary, own));
+  };
+  const script = `import { withDatabase } from ${JSON.stringify(join(import.meta.dir, "../../src/sys/sqlite.ts"))};
+    withDatabase(process.argv[2], () => process.kill(process.pid, "SIGKILL"));`;
+  writeFileSync(join(folder, "reader.ts"), script);
+  const env = { ...process.env, TMPDIR: temporary };
+  expect(spawnSync(process.execPath, [join(folder, "reader.ts"), copy], { env }).signal).toBe("SIGKILL");
+  const left = copies();
+  expect(left).toHaveLength(1);
+  const before = process.env["TMPDIR"];
+  process.env["TMPDIR"] = temporary;
+  try {
+    withDatabase(copy, () => {
+      const [mine] = copies();
+      expect([copies(), left.includes(mine ?? "")]).toEqual([[mine ?? ""], false]);
+      expect(numbers(copy)).toEqual([1]);
+      expect(copies()).toEqual([mine ?? ""]);
+    });
+  } finally {
+    if (before === undefined) delete process.env["TMPDIR"];
+    else process.env["TMPDIR"] = before;
+  }
+  expect(copies()).toEqual([]);
+});
+
+test("a log that is too large to be copied counts, also where it has no index", () => {
+  const path = fresh();
+  const copy = fresh();
+  using _database = written(path);
+  for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
+  truncateSync(`${copy}-wal`, 300 * 1024 * 1024);
+  expect(codeOf(() => numbers(copy))).toBe("EFBIG");
+  expect(beside(copy)).toEqual(["opencode.db", "opencode.db-wal"]);
 });
 
 test("a writer that begins while we read is not missed", () => {
