@@ -1,7 +1,7 @@
 // What holders that were killed have left to do: on-exit of launches whose agent is gone. Run by the next command that acts.
 import { launchOf } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { isLive } from "../core/process.ts";
+import { isLive, type ProcessRow } from "../core/process.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
@@ -62,12 +62,23 @@ export function isExitHookDue(note: ReadNote, { list, table }: Surroundings): bo
     const isRunner = argv.includes(runnerWord) && argv.includes(note.id);
     return isLive(row) && (isRunner || heldIn(argv)?.launch === note.id);
   });
-  if (isAtIt || list.sessions.some(({ processes }) => processes.some((row) => launchOf(row) === note.id))) return false;
-  if (note.exit !== null) return true;
+  // Its holder has led its kernel session, and is gone: where somebody leads it, it is no process of this launch.
+  const mayBeOf = (row: ProcessRow): boolean =>
+    launchOf(row) === note.id || (isUnread(row) && !table.rows.some((at) => isLive(at) && leads(at, row)));
   const { agent, home, session } = note;
+  const hasAgent = list.sessions.some((each) =>
+    each.processes.some((row) => (each.agent === agent ? mayBeOf(row) : launchOf(row) === note.id)),
+  );
+  if (isAtIt || hasAgent) return false;
+  if (note.exit !== null) return true;
   const found = list.sessions.find((each) => each.id === session && each.agent === agent && each.home === home);
   if (found !== undefined) return found.status.state !== "unknown";
   // Without a record only a whole look at a whole machine can say that nobody has it.
-  const isTagged = table.rows.some((row) => isLive(row) && launchOf(row) === note.id);
+  const isTagged = table.rows.some((row) => isLive(row) && mayBeOf(row));
   return !isTagged && list.complete && table.namespace.initial;
 }
+
+/** Whether it carries a tag cannot be told. */
+const isUnread = ({ detail }: ProcessRow): boolean => detail?.ours === true && detail.env === null;
+
+const leads = ({ identity }: ProcessRow, { session }: ProcessRow): boolean => identity.pid === session;

@@ -53,6 +53,9 @@ const begun = (state: ReadHookRun["state"]): Partial<ReadNote> => ({
 
 const tagged = (pid: number, session = 50): ProcessRow =>
   process(pid, "speaker", { session, env: { HOME: "/home/me", AGENTCTL_TAG: launch, AGENTCTL_TAG_SID: "50" } });
+/** Its environment is not for our eyes. */
+const unreadable = (pid: number, session: number): ProcessRow =>
+  process(pid, "speaker", { session, env: null, unread: [problem("process-unreadable", `/proc/${pid}/environ`)] });
 const running = (pid: number, row: ProcessRow): World => ({
   processes: [row],
   stores: [store("speaker", [record("s1")], [claim(pid, "s1")])],
@@ -72,6 +75,25 @@ test.each<[string, boolean, ReadNote, World]>([
   ["it was cut off", true, note(begun("cut-off")), stopped],
   ["its agent lives, the holder was killed", false, note(), running(60, tagged(60))],
   ["its agent lives, the holder wrote a status", false, note({ exit: { status: 0 } }), running(60, tagged(60))],
+  ["its agent lives, and whose it is cannot be read", false, note(), running(60, unreadable(60, 50))],
+  [
+    "whose an agent is cannot be read, the holder wrote a status",
+    false,
+    note({ exit: { status: 0 } }),
+    running(60, unreadable(60, 50)),
+  ],
+  [
+    "an agent that cannot be read works in somebody's terminal",
+    true,
+    note({ exit: { status: 0 } }),
+    { ...stopped, processes: [unreadable(60, 55), process(55, "mute", { name: "bash", argv: ["bash"] })] },
+  ],
+  [
+    "nothing was recorded, and whether a process carries its tag cannot be read",
+    false,
+    note(),
+    { ...nothing, processes: [process(60, "mute", { session: 50, name: "sh", argv: ["sh"], env: null })] },
+  ],
   ["somebody else has its session now", true, note(), running(60, process(60, "speaker"))],
   ["its tag was inherited by somebody else's agent", true, note(), running(60, tagged(60, 60))],
   [
