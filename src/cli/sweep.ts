@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { type Started, startWhere } from "../control/start-in-worktree.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { oneLine } from "../lib/width.ts";
+import { oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import { type Arguments, argumentsWith, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
@@ -25,7 +25,10 @@ interface Slot {
   label: string;
 }
 
-type Outcome = { slot: Slot; started: Started } | { slot: Slot; error: AgentctlError };
+type Outcome = { slot: Slot; started: Started } | { slot: Slot; error: Error };
+
+const isInterrupted = (outcome: Outcome): boolean =>
+  "error" in outcome && outcome.error instanceof AgentctlError && outcome.error.code === "interrupted";
 
 export async function sweep(args: Arguments, context: Context): Promise<number> {
   const group = args.one("--group") ?? `sweep-${randomUUID().slice(0, 8)}`;
@@ -33,18 +36,17 @@ export async function sweep(args: Arguments, context: Context): Promise<number> 
   askForMany(slots.length, args, context);
   const limit = numberOf(args.one("--max-parallel"));
   const outcomes: Outcome[] = [];
-  let isOver = false;
   const queue = [...slots];
   const work = async (): Promise<void> => {
-    for (let slot = queue.shift(); slot !== undefined && !isOver; slot = queue.shift()) {
-      if (limit !== null) await untilFewer(limit, outcomes, context);
-      const outcome = await begin(slot, args, context);
+    for (let slot = queue.shift(); slot !== undefined && !outcomes.some(isInterrupted); slot = queue.shift()) {
+      const outcome = await begin(slot, limit, outcomes, args, context);
       outcomes.push(outcome);
-      isOver ||= "error" in outcome && outcome.error.code === "interrupted";
       tell(outcome, slots.length, context);
     }
   };
-  await Promise.all(Array.from({ length: limit === null ? startsAtOnce : 1 }, work));
+  const ends = await Promise.allSettled(Array.from({ length: limit === null ? startsAtOnce : 1 }, work));
+  // Where not even that could be told, the others have begun all the same.
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
   outcomes.sort((a, b) => a.slot.number - b.slot.number);
   return await answer(outcomes, slots, group, args, context);
 }
@@ -118,9 +120,16 @@ async function untilFewer(limit: number, outcomes: readonly Outcome[], context: 
   });
 }
 
-/** A slot that fails leaves the others alone. */
-async function begin(slot: Slot, all: Arguments, context: Context): Promise<Outcome> {
+/** A slot that fails leaves the others alone, whatever the reason. */
+async function begin(
+  slot: Slot,
+  limit: number | null,
+  before: readonly Outcome[],
+  all: Arguments,
+  context: Context,
+): Promise<Outcome> {
   try {
+    if (limit !== null) await untilFewer(limit, before, context);
     const request = requestOf(slot.args, context, "launch", false);
     const { agent } = request.adapter;
     const isShared = all.has("--share") && !all.has("--worktree");
@@ -133,8 +142,8 @@ async function begin(slot: Slot, all: Arguments, context: Context): Promise<Outc
     };
     return { slot, started: await startWhere(request, isShared ? null : own) };
   } catch (error) {
-    if (error instanceof AgentctlError) return { slot, error };
-    throw error;
+    if (!(error instanceof Error)) throw error;
+    return { slot, error };
   }
 }
 
@@ -142,8 +151,11 @@ function tell(outcome: Outcome, count: number, context: Context): void {
   const { slot } = outcome;
   const head = `agentctl: ${slot.number}/${count} ${oneLine(slot.label)}`;
   if ("started" in outcome) context.err(`${head} has begun: ${outcome.started.launched.id}\n`);
-  else context.err(`${head} did not begin: ${outcome.error.message}\n`);
+  else context.err(`${head} did not begin: ${plainText(errorText(outcome.error))}\n`);
 }
+
+const errorText = (error: Error): string =>
+  error instanceof AgentctlError ? error.message : `this should not happen: ${failureText(error)}`;
 
 async function answer(
   outcomes: readonly Outcome[],
@@ -158,7 +170,7 @@ async function answer(
     const { rows } = await lookAtRows(context, launchedSessions(context));
     const values = outcomes.map((outcome) => {
       if ("error" in outcome)
-        return { slot: outcome.slot.number, label: outcome.slot.label, error: outcome.error.message };
+        return { slot: outcome.slot.number, label: outcome.slot.label, error: errorText(outcome.error) };
       const { launched, request } = outcome.started;
       const row = rows.find(({ launch }) => launch?.id === launched.launch) ?? null;
       return { slot: outcome.slot.number, ...startJson(launched, request, row) };
@@ -168,6 +180,5 @@ async function answer(
   const begun = outcomes.length - failed.length;
   context.err(`agentctl: ${begun} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);
   if (failed.length === 0 && missing === 0) return 0;
-  const isInterrupted = failed.some((outcome) => "error" in outcome && outcome.error.code === "interrupted");
-  return isInterrupted ? exitCodes.interrupted : exitCodes.failed;
+  return failed.some(isInterrupted) ? exitCodes.interrupted : exitCodes.failed;
 }

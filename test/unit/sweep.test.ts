@@ -1,0 +1,43 @@
+// A sweep whose slots fail in ways that nobody has thought of.
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArguments } from "../../src/cli/arguments.ts";
+import { orderFlags, sweepFlags } from "../../src/cli/launch-order.ts";
+import { sweep } from "../../src/cli/sweep.ts";
+
+test.each([[], ["--max-parallel", "1"]])(
+  "an error that should not happen costs its own slot only: %j",
+  async (...more) => {
+    const home = mkdtempSync(join(tmpdir(), "agentctl-sweep-"));
+    let out = "";
+    let err = "";
+    try {
+      const words = ["--agent", "demo", "--agent", "nobody", "--agent", "demo", "x", "--json", ...more];
+      const code = await sweep(parseArguments(words, [...orderFlags, ...sweepFlags], "launch"), {
+        env: { HOME: home },
+        get cwd(): string {
+          throw new Error("out of nowhere");
+        },
+        out: (text) => {
+          out += text;
+        },
+        err: (text) => {
+          err += text;
+        },
+      });
+      expect(code).toBe(1);
+      const odd = "this should not happen: out of nowhere";
+      expect(JSON.parse(out)).toEqual([
+        { slot: 1, label: "demo", error: odd },
+        { slot: 2, label: "nobody", error: expect.stringContaining("no agent is called nobody") },
+        { slot: 3, label: "demo", error: odd },
+      ]);
+      for (const line of [`1/3 demo did not begin: ${odd}\n`, "2/3 nobody did not begin:", "0 of 3 have begun"])
+        expect(err).toContain(line);
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  },
+);
