@@ -34,7 +34,13 @@ export interface Place {
 /** What must be there before a session of a chosen id can be started: a file of the agent's own format, or a run of its own importer. */
 export type Preparation =
   | { kind: "file"; path: string; text: string }
-  | { kind: "command"; text: string; arguments(file: string): string[] };
+  | {
+      kind: "command";
+      text: string;
+      arguments(file: string): string[];
+      /** The arguments that take it back, where the session did not begin. */
+      undo: string[];
+    };
 
 export interface Permitted {
   flags: readonly string[];

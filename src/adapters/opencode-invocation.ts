@@ -41,7 +41,12 @@ export const opencodeInvocation: Invocation = {
   headless: (order) => ["run", "--format", "json", ...sessionFlags(order), ...commonFlags(order), ...order.extra],
   prepare: (session, order, { cwd, at }) =>
     order.kind === "new"
-      ? { kind: "command", text: newSession(session, cwd, at), arguments: (file) => ["import", file] }
+      ? {
+          kind: "command",
+          text: newSession(session, cwd, at),
+          arguments: (file) => ["import", file],
+          undo: ["session", "delete", session],
+        }
       : null,
   interface: (order) => [...sessionFlags(order), ...commonFlags(order), ...order.extra],
   environmentFor: (home) =>

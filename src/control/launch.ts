@@ -26,7 +26,7 @@ import {
   wantsHooks,
   writeNote,
 } from "./notes.ts";
-import { prepared, unprepared } from "./prepare.ts";
+import { type Preparing, prepared, removePrepared, unprepared } from "./prepare.ts";
 import { type Sign, SignsOfLife } from "./signs-of-life.ts";
 import type { Stopped } from "./stop.ts";
 
@@ -80,6 +80,7 @@ export class StartedLaunch {
       this.holder = this.spawn();
     } catch (error) {
       forgetLaunch(wanted.env, this.id);
+      removePrepared(this.preparing(), wanted);
       if (hookLock !== null) closeSync(hookLock);
       throw startError(error, wanted);
     }
@@ -105,11 +106,11 @@ export class StartedLaunch {
       }
       throw failedStart(sign, this.wanted);
     } catch (error) {
-      const left = leftoverLines(await endLaunch(this.id, this.wanted.env));
+      const ended = leftoverLines(await endLaunch(this.id, this.wanted.env));
       // Its last act is a file; what is forgotten before that would come back.
       await within(deadlineIn(holderPatienceMs), this.holder.exited);
       forgetLaunch(this.wanted.env, this.id);
-      unprepared(this.session, this.order(), this.place, this.wanted);
+      const left = [...ended, ...(await unprepared(this.preparing(), this.wanted))];
       if (this.hookLock !== null) closeSync(this.hookLock);
       throw left.length === 0 || !(error instanceof AgentctlError) ? error : withLines(error, left);
     }
@@ -143,6 +144,11 @@ export class StartedLaunch {
     return order.kind === "continue" ? order : { ...order, session: this.session };
   }
 
+  private preparing(): Preparing {
+    const file = launchFiles(this.wanted.env, this.id).prepared;
+    return { session: this.session, order: this.order(), place: this.place, file };
+  }
+
   private spawn(): SpawnedHolder {
     const { adapter, cwd, home, env, order, note, maxTimeMs, tied } = this.wanted;
     const { invocation } = adapter;
@@ -163,7 +169,7 @@ export class StartedLaunch {
         tied,
         hasExitHook: note.hooks.exit !== null,
         ...wholeEnvironment(
-          prepared(this.session, this.order(), this.place, this.wanted),
+          prepared(this.preparing(), this.wanted),
           { ...callerEnvironment(env, adapter, home), ...homeVariable(env), PWD: cwd },
           files.environment,
         ),

@@ -76,7 +76,7 @@ export function launchFiles(env: Environment, id: string) {
   return {
     ...{ note: beside("json"), exit: beside("exit"), out: log("out"), err: log("err"), environment: log("env") },
     ...{ hookLock: beside("hook-lock"), startRun: beside("on-start"), exitRun: beside("on-exit") },
-    ...{ startLog: log("on-start"), exitLog: log("on-exit") },
+    ...{ startLog: log("on-start"), exitLog: log("on-exit"), prepared: log("import") },
   };
 }
 

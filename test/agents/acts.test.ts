@@ -196,6 +196,7 @@ for (const driver of chosen(drivers))
         expect(answer).toMatchObject({ code: 7, err: expect.stringMatching(wrong.says) });
         await allGone(world);
         expect((await list(world)).sessions.filter(({ state }) => state !== "stopped")).toEqual([]);
+        expect(driver.sessions(world)).toEqual([]);
       });
 
     here("resume: the line that opens its interface; refused while it is live", async (world) => {
