@@ -50,8 +50,9 @@ export const run: Command = {
       const row = await Promise.race([untilOver(launched, request, context), interrupted]).catch(async (error) => {
         const gently = endLaunch(launched.launch, context.env);
         const now = again.then(() => endLaunch(launched.launch, context.env, "now"));
-        tellLeft(await Promise.race([gently, now]), context);
-        throw error;
+        const stopped = await Promise.race([gently, now]);
+        tellLeft(stopped, context);
+        throw launched.holder === null ? hostedInstead(error, launched, stopped) : error;
       });
       const said = saidOf(launched, request.adapter, context);
       const code = await answer(row, said, args.has("--json"), context);
@@ -66,6 +67,14 @@ export const run: Command = {
     }
   },
 };
+
+/** What lives in a host is not ended: its turn is. */
+function hostedInstead(error: unknown, { id }: Launched, stopped: readonly Stopped[]): unknown {
+  if (!(error instanceof AgentctlError) || error.code !== "interrupted") return error;
+  const [said] = stopped.flatMap((each) => each.said ?? []);
+  const message = `interrupted; ${id} stays in its host: ${said ?? "whether its turn was ended is not known"}`;
+  return new AgentctlError("interrupted", message, { hint: `agentctl status ${id}`, cause: error });
+}
 
 function tellLeft(stopped: readonly Stopped[], context: Context): void {
   for (const line of leftoverLines(stopped)) context.err(`agentctl: ${oneLine(line)}\n`);

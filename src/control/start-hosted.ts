@@ -10,27 +10,48 @@ import { readProcesses } from "../observe/processes.ts";
 import type { Launched, LaunchOrder } from "./launch.ts";
 import { supportFolder, writeNote } from "./notes.ts";
 
+/** The host was asked to begin, and nobody here can take that back. */
+export class MayStillBegin extends AgentctlError {}
+
+const whetherItDid = { hint: "agentctl list shows whether it did" };
+
 /** The host has begun when it answers: from then on everybody can see it. */
-export async function startInHost(wanted: LaunchOrder, host: HostProtocol): Promise<Launched> {
+export async function startInHost(
+  wanted: LaunchOrder,
+  host: HostProtocol,
+  interrupted: Promise<never>,
+): Promise<Launched> {
   const launch = randomUUID();
   const at = Date.now();
-  const id = await begun(wanted, host);
-  return { id, launch, at, holder: null, problem: noteOrProblem(wanted, launch, id) };
+  let isAsked = false;
+  const onAsking = (): void => {
+    isAsked = true;
+  };
+  try {
+    const id = await Promise.race([begun(wanted, host, onAsking), interrupted]);
+    return { id, launch, at, holder: null, problem: noteOrProblem(wanted, launch, id) };
+  } catch (error) {
+    if (!(error instanceof AgentctlError) || error.code !== "interrupted") throw error;
+    if (!isAsked) throw new AgentctlError("interrupted", "interrupted; nothing was started", { cause: error });
+    const message = `interrupted; ${wanted.adapter.title} was asked already and may begin all the same`;
+    throw new MayStillBegin("interrupted", message, { ...whetherItDid, cause: error });
+  }
 }
 
-async function begun(wanted: LaunchOrder, host: HostProtocol): Promise<string> {
+async function begun(wanted: LaunchOrder, host: HostProtocol, onAsking: () => void): Promise<string> {
   const { adapter, order, home, cwd, maxTimeMs, startTimeoutMs } = wanted;
   if (host.create === undefined || order.kind === "fork") throw new Error(`${adapter.agent} begins nothing in a host`);
   const there = await hostThatAnswers(wanted, host);
   const asked: Asked = { secret: secretOf(adapter, home, there.address, readProcesses), directories: [cwd] };
   const place = { home, own: supportFolder(wanted.env), cwd, at: Date.now() };
   const talk = host.create({ ...order, maxTimeMs }, place, randomUUID(), asked);
+  onAsking();
   const { answer, hangUp } = converse(there.address, host, talk, asked);
   try {
     const said = await within(deadlineIn(startTimeoutMs), answer);
     if (said === null) {
       const message = `${adapter.title} (${there.address}) has not answered within ${startTimeoutMs / 1000} s; it may still begin`;
-      throw new AgentctlError("timed-out", message, { hint: "agentctl list shows whether it did" });
+      throw new MayStillBegin("timed-out", message, whetherItDid);
     }
     if (!said.ok) throw new AgentctlError("agent-missing", `${adapter.title} has not begun: ${said.problem.message}`);
     return said.value;

@@ -4,6 +4,7 @@ import { plainText } from "../lib/width.ts";
 import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
+import { MayStillBegin } from "./start-hosted.ts";
 import { interruption, type StartRequest, startSession } from "./start-session.ts";
 import { addWorktree, commitAt, type MadeWorktree, undoWorktree, type WorktreeWish } from "./worktrees.ts";
 
@@ -71,7 +72,7 @@ async function undone(
   error: unknown,
   { env, warn }: StartRequest,
 ): Promise<never> {
-  const stays = await undoWorktree(made, how, env);
+  const stays = error instanceof MayStillBegin ? "it may still be begun in" : await undoWorktree(made, how, env);
   warn(stays === null ? `${made.path} was removed again` : `${made.path} stays: ${stays}`);
   throw error;
 }

@@ -89,7 +89,7 @@ async function startAlone(request: StartRequest, look: "final" | "may change"): 
   const { host } = request.adapter;
   // A host takes its time: nobody else waits for that.
   if (host?.create !== undefined)
-    return { begun: (interrupted: Promise<never>) => Promise.race([startInHost(wanted, host), interrupted]) };
+    return { begun: (interrupted: Promise<never>) => startInHost(wanted, host, interrupted) };
   // Its holder is in the process table by now: whoever looks next sees it.
   return new StartedLaunch(wanted);
 }

@@ -84,6 +84,9 @@ describe.if(isMeant)("openclaw", () => {
         await sleeping(here, 4323);
         running.kill("SIGINT");
         expect(await running.exited).toBe(130);
+        expect(await running.stderr.text()).toMatch(
+          /stays in its host: (its turn was interrupted|no turn was going on)/,
+        );
         await waitFor("the tool's end", () => !isSleeping(here, 4323));
         for (const prompt of [toolPrompt(4324), "please ;; HOLD=never"]) {
           const late = await act(here, ["run", "openclaw", prompt, "--max-time", "5s", "--json"]);
