@@ -68,7 +68,7 @@ async function sessionsThere(context: Context): Promise<Inhabitants> {
 
 /** For those who may take the ground away: everybody who stands there. */
 async function everybodyThere(context: Context): Promise<Inhabitants> {
-  const { rows, problems, around } = await lookAroundAtRows(context);
+  const { rows, problems, around } = await lookAroundAtRows(context, "all");
   context.err(problemLines(problems));
   const { pids } = callerOf(around, context.env);
   return { sessions: rows.map(({ session }) => session), processes: around.table.rows, callerPids: pids };
