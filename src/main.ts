@@ -149,7 +149,7 @@ ${columns(commands.map(({ names, summary }) => [names.join(", "), summary] as co
 
 Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
 4 ambiguous, 5 refused, 6 not done yet, 7 agent not installed, 8 cannot tell, 10 the agent failed, 11 it needs a person,
-130 interrupted. Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, NO_COLOR.
+130 interrupted. Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, AGENTCTL_NO_CACHE, NO_COLOR.
 `;
 
 async function main(args: readonly string[], context: Context): Promise<number> {
