@@ -89,7 +89,7 @@ describe("imports", () => {
 });
 
 describe("no file has", () => {
-  const everything = [...all, ...sources("test"), ...sources("scripts")].filter(
+  const everything = [...all, ...sources("test"), ...sources("scripts"), ...sources("bench")].filter(
     ({ path }) => !path.includes("node_modules"),
   );
 

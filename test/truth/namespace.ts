@@ -7,9 +7,11 @@ const unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"].c
   process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"],
 );
 const firstProcess = ["/bin/sh", "-c", '"$@"; exit $?', "sh"];
+/** What stands before a command that is to run in a pid namespace of its own. */
+export const intoNamespace = [...unshare, ...firstProcess];
 
 export async function outputInNamespace(command: string[]): Promise<string> {
-  const child = Bun.spawn([...unshare, ...firstProcess, ...command], {
+  const child = Bun.spawn([...intoNamespace, ...command], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "inherit",

@@ -1,0 +1,73 @@
+// The tables that people read.
+import type { Case } from "./cases.ts";
+import { commands } from "./commands.ts";
+import type { Results } from "./results.ts";
+import { passes, targets } from "./targets.ts";
+
+export function measuredTable(results: Results, cases: readonly Case[]): string {
+  const head = ["case", "command", "min ms", "median ms", "× C", "× ps -ef", "× empty", "peak MB", "opened", "MB read"];
+  const rows = cases.flatMap(({ name, commands: names }) => {
+    const wrong = results.wrong.get(name);
+    if (wrong !== undefined) return [[name, `no numbers, its answer is wrong: ${wrong[0]}`]];
+    return names
+      .filter((command) => results.min(name, command) !== null)
+      .map((command) => rowOf(results, name, command));
+  });
+  return table(head, rows);
+}
+
+function rowOf(results: Results, name: string, command: string): string[] {
+  const reference = commands[command]?.reference ?? null;
+  const isOurs = reference !== null || command.startsWith("--") || command === "launch demo";
+  const { traced } = results.row(name, command);
+  const to = (other: string | null): string =>
+    other === null || !isOurs ? "" : fixed(results.ratio(name, command, other), 2);
+  return [
+    ...[name, command, fixed(results.min(name, command), 1), fixed(results.median(name, command), 1)],
+    ...[to(reference), to("ps -ef"), to("empty"), fixed(results.peakMb(name, command), 0)],
+    ...(traced === null ? ["", ""] : [String(traced.opened), fixed(traced.bytes / 1e6, 2)]),
+  ];
+}
+
+export function targetTable(results: Results, measured: readonly Case[]): string {
+  const head = ["target", "limit", "measured", ""];
+  const wrong = (claim: string) => measured.some(({ name }) => results.wrong.has(name) && claim.includes(name));
+  const rows = targets.map((target) => {
+    const { claim, side, limit, unit } = target;
+    const value = target.value(results);
+    const verdict =
+      value !== null
+        ? passes(target, value)
+          ? "pass"
+          : "**fail**"
+        : wrong(claim)
+          ? "**wrong answer**"
+          : "not measured";
+    return [
+      claim,
+      `${side} ${limit} ${unit}`,
+      value === null ? "" : `${fixed(value, unit === "×" ? 2 : 1)} ${unit}`,
+      verdict,
+    ];
+  });
+  return table(head, rows);
+}
+
+export const failures = (results: Results): number =>
+  results.wrong.size +
+  targets.filter((target) => {
+    const value = target.value(results);
+    return value !== null && !passes(target, value);
+  }).length;
+
+const fixed = (value: number | null, digits: number): string => (value === null ? "" : value.toFixed(digits));
+
+/** Markdown that can also be read as it is. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const width = (column: number) =>
+    Math.max(...[head, ...rows.filter((row) => row.length === head.length)].map((row) => row[column]?.length ?? 0));
+  const widths = head.map((_title, column) => width(column));
+  const line = (cells: readonly string[]) =>
+    `| ${widths.map((size, column) => (cells[column] ?? "").padEnd(size)).join(" | ")} |`;
+  return [line(head), `|${widths.map((size) => "-".repeat(size + 2)).join("|")}|`, ...rows.map(line)].join("\n");
+}

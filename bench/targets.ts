@@ -1,0 +1,82 @@
+// How fast agentctl means to be, as limits of ratios; milliseconds only where a person feels them.
+import type { Results } from "./results.ts";
+
+export interface Target {
+  /** What must hold, in words. */
+  claim: string;
+  limit: number;
+  unit: "×" | "MB" | "ms";
+  /** The measured value must not be above the limit; or, for speeds, not below. */
+  side: "at most" | "at least";
+  value(results: Results): number | null;
+}
+
+const ratio = (
+  claim: string,
+  limit: number,
+  name: string,
+  command: string,
+  other: string,
+  otherName = name,
+): Target => ({
+  claim,
+  limit,
+  unit: "×",
+  side: "at most",
+  value: (results) => results.ratio(name, command, other, otherName),
+});
+
+const sizes = ["2000", "10000"];
+
+export const targets: readonly Target[] = [
+  ...["mixed", "claude-code", "codex", "opencode"].flatMap((agents) =>
+    sizes.map((size) => ratio(`\`list\` to C, ${agents}-${size}`, 2, `${agents}-${size}`, "list", "C list")),
+  ),
+  ratio("`list` to C, crowd (2,000 processes, 200 live)", 2, "crowd", "list", "C list"),
+  ratio("`list` of 10,000 to `list` of 200", 1.5, "mixed-10000", "list", "list", "mixed-200"),
+  ...["status LIVE", "why LIVE", "status DEAD"].flatMap((command) =>
+    sizes.map((size) => ratio(`\`${command}\` to \`list\`, mixed-${size}`, 1.2, `mixed-${size}`, command, "list")),
+  ),
+  ratio("`list -a` without cache to C, mixed-2000", 3, "mixed-2000", "list -a cold", "C list -a"),
+  ratio("`list -a` with cache to C, mixed-2000", 1.6, "mixed-2000", "list -a warm", "C list -a"),
+  ratio("`--version` to an empty binary", 1.5, "mixed-10", "--version", "empty"),
+  ratio("`--help` to an empty binary", 1.5, "mixed-10", "--help", "empty"),
+  ratio("`statusline` to `list`, mixed-2000", 1.1, "mixed-2000", "statusline", "list"),
+  {
+    claim: "peak memory of `list` at 10,000",
+    limit: 60,
+    unit: "MB",
+    side: "at most",
+    value: (results) => results.peakMb("mixed-10000", "list"),
+  },
+  {
+    claim: "speed of token totals to that of plainly reading",
+    limit: 0.45,
+    unit: "×",
+    side: "at least",
+    value: (results) => results.ratio("tokens", "C read", "status LARGE cold"),
+  },
+  {
+    claim: "read for token totals after 20 KB were added, beyond what `list` reads",
+    limit: 1,
+    unit: "MB",
+    side: "at most",
+    value(results) {
+      const [warm, list] = [results.row("tokens", "status LARGE warm").traced, results.row("tokens", "list").traced];
+      return warm === null || list === null ? null : Math.max(0, warm.bytes - list.bytes) / 1e6;
+    },
+  },
+  {
+    claim: "`launch` adds to the agent's own start (medians)",
+    limit: 50,
+    unit: "ms",
+    side: "at most",
+    value(results) {
+      const [launch, agent] = [results.median("launch", "launch demo"), results.median("launch", "demo agent")];
+      return launch === null || agent === null ? null : launch - agent;
+    },
+  },
+];
+
+export const passes = ({ side, limit }: Target, value: number): boolean =>
+  side === "at most" ? value <= limit : value >= limit;

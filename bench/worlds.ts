@@ -1,0 +1,57 @@
+// A case from outside: its namespace is begun, asked, and ended.
+import { join } from "node:path";
+import { intoNamespace } from "../test/truth/namespace.ts";
+import type { Measured, Traced } from "./measure.ts";
+import type { Opening, Order } from "./world.ts";
+
+export class World {
+  readonly #child;
+  readonly #lines: AsyncIterator<string>;
+
+  private constructor(readonly opening: Opening) {
+    const command = [...intoNamespace, process.execPath, join(import.meta.dir, "world.ts"), JSON.stringify(opening)];
+    this.#child = Bun.spawn(command, { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+    this.#lines = linesOf(this.#child.stdout);
+    // With unshare dies the first process of the namespace, and with that all others in it.
+    process.once("exit", () => this.#child.kill("SIGKILL"));
+  }
+
+  static async open(opening: Opening): Promise<World> {
+    const world = new World(opening);
+    await world.#hear();
+    return world;
+  }
+
+  measure = (command: string): Promise<Measured> => this.#ask({ do: "measure", command });
+  trace = (command: string): Promise<Traced | null> => this.#ask({ do: "trace", command });
+  /** What is wrong with the answers, in words. */
+  check = (): Promise<string[]> => this.#ask({ do: "check" });
+  checkAgain = (): Promise<string[]> => this.#ask({ do: "check again" });
+
+  async close(): Promise<void> {
+    await this.#child.stdin.end();
+    await this.#child.exited;
+  }
+
+  async #ask<T>(order: Order): Promise<T> {
+    await this.#child.stdin.write(`${JSON.stringify(order)}\n`);
+    await this.#child.stdin.flush();
+    return JSON.parse(await this.#hear());
+  }
+
+  async #hear(): Promise<string> {
+    const { value, done } = await this.#lines.next();
+    if (done === true) throw new Error(`bench: the case ${this.opening.case.name} ended without an answer`);
+    return value;
+  }
+}
+
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    const [...lines] = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+}
