@@ -6,7 +6,7 @@ import { closest } from "./cli/arguments.ts";
 import { type Command, type Context, columns, runCommand } from "./cli/command.ts";
 import { AgentctlError, exitCodes } from "./core/problem.ts";
 import { oneLine, plainText } from "./lib/width.ts";
-import { ReaderGone, writeErr, writeOut } from "./sys/stdout.ts";
+import { AnswerLost, ReaderGone, writeErr, writeOut } from "./sys/stdout.ts";
 
 interface Entry {
   names: readonly string[];
@@ -186,14 +186,19 @@ function unknownCommand(name: string): AgentctlError {
   return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
 }
 
+/** What the machine does not have or allow is no mistake of ours. */
+const limits = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
+
+const isOfSystem = (error: unknown): error is Error =>
+  error instanceof AnswerLost || (error instanceof Error && "code" in error && limits.includes(String(error.code)));
+
 function failure(error: unknown): number {
   if (error instanceof ReaderGone) return 0;
   const known = error instanceof AgentctlError;
-  const written = error instanceof Error && "syscall" in error && error.syscall === "write";
   const text = known
     ? `${plainText(error.message)}\n${error.hint === null ? "" : `  ${plainText(error.hint)}\n`}`
-    : written
-      ? `the answer could not be written: ${plainText(error.message)}\n`
+    : isOfSystem(error)
+      ? `${plainText(error.message)}\n`
       : `this should not happen: ${plainText(error instanceof Error ? (error.stack ?? error.message) : String(error))}\n`;
   try {
     writeErr(`agentctl: ${text}`);

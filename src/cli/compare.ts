@@ -1,5 +1,5 @@
 // agentctl compare: the sessions of a group side by side: how they ended, what they cost, what they changed, and whether it works.
-import { writeFileSync } from "node:fs";
+import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Beginning, beginningOf, type Changes, changesSince, patchSince } from "../control/changes.ts";
 import { runForPerson } from "../control/person-command.ts";
@@ -189,9 +189,23 @@ export function comparedJson({ row, wallMs, changes, check }: Compared) {
 async function writePage(path: string, group: string, compared: readonly Compared[], context: Context): Promise<void> {
   const { comparePage } = await import("./compare-page.ts");
   try {
-    writeFileSync(resolve(context.cwd, path), comparePage(group, compared));
+    replaceFile(resolve(context.cwd, path), comparePage(group, compared));
   } catch (error) {
     throw new AgentctlError("failed", `cannot write ${path}: ${failureText(error)}`, { cause: error });
   }
   context.err(`agentctl: wrote ${oneLine(path)}\n`);
+}
+
+/** A page that was there stays until the new one is whole. */
+function replaceFile(path: string, text: string): void {
+  // A link or a device is written to as it is.
+  const isFile = lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
+  const beside = isFile ? `${path}.${process.pid}.tmp` : path;
+  try {
+    writeFileSync(beside, text);
+    if (isFile) renameSync(beside, path);
+  } catch (error) {
+    if (isFile) rmSync(beside, { force: true });
+    throw error;
+  }
 }

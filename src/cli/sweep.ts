@@ -1,12 +1,13 @@
 // Several sessions by one launch: a slot each, with its own worktree, log and row, and the group's name on all of them.
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Started, startWhere } from "../control/start-in-worktree.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
+import { readToEnd } from "../sys/stdin.ts";
 import { type Arguments, argumentsWith, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
 import { folderName, requestOf, startJson } from "./launch-order.ts";
@@ -31,8 +32,10 @@ const isInterrupted = (outcome: Outcome): boolean =>
   "error" in outcome && outcome.error instanceof AgentctlError && outcome.error.code === "interrupted";
 
 export async function sweep(args: Arguments, context: Context): Promise<number> {
-  const group = args.one("--group") ?? `sweep-${randomUUID().slice(0, 8)}`;
-  const slots = slotsOf(args, group, context);
+  const matrix = matrixOf(args, context);
+  const [fromFile] = matrix.shared["--group"] ?? [];
+  const group = args.one("--group") ?? fromFile ?? `sweep-${randomUUID().slice(0, 8)}`;
+  const slots = slotsOf(matrix, args, group);
   askForMany(slots.length, args, context);
   const limit = numberOf(args.one("--max-parallel"));
   const outcomes: Outcome[] = [];
@@ -51,9 +54,12 @@ export async function sweep(args: Arguments, context: Context): Promise<number> 
   return await answer(outcomes, slots, group, args, context);
 }
 
-function slotsOf(args: Arguments, group: string, context: Context): Slot[] {
+function matrixOf(args: Arguments, context: Context): Matrix {
   if (args.has("--agent") && args.has("--matrix")) throw usage("--agent or --matrix, not both", "launch");
-  const matrix = args.has("--matrix") ? readMatrix(args.one("--matrix") ?? "", context) : ofAgents(args);
+  return args.has("--matrix") ? readMatrix(args.one("--matrix") ?? "", context) : ofAgents(args);
+}
+
+function slotsOf(matrix: Matrix, args: Arguments, group: string): Slot[] {
   const hasPrompt = args.words.length > 0 || args.has("--prompt") || args.has("--file");
   const prompt = hasPrompt ? readPrompt(args, args.words, "launch") : null;
   const name = args.one("--name");
@@ -84,9 +90,18 @@ const ofAgents = (args: Arguments): Matrix => ({
   }),
 });
 
+const mostBytes = 256 * 1024;
+
 function readMatrix(file: string, { cwd }: Context): Matrix {
   try {
-    return parseMatrix(readFileSync(resolve(cwd, file), "utf8"), file);
+    const fd = openSync(resolve(cwd, file), "r");
+    try {
+      const bytes = readToEnd(fd, mostBytes);
+      if (bytes === null) throw new AgentctlError("usage", `${file} has more than ${mostBytes / 1024} KB`);
+      return parseMatrix(new TextDecoder("utf-8", { fatal: true }).decode(bytes), file);
+    } finally {
+      closeSync(fd);
+    }
   } catch (error) {
     if (error instanceof AgentctlError) throw error;
     throw new AgentctlError("usage", `cannot read ${file}: ${failureText(error)}`, { cause: error });

@@ -2,7 +2,8 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
-import { errorCode, failureText, isGone } from "../observe/failure.ts";
+import { oneLine } from "../lib/width.ts";
+import { errorCode, failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
 import { type GitAnswer, git, gitText } from "./git.ts";
 
@@ -89,7 +90,12 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
   const path = freePath(folderFor(main, env), wish.name);
   const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
   const { ok, err } = await git(root, ["worktree", "add", "--quiet", ...words], env);
-  if (!ok) throw new AgentctlError("refused", `git made no worktree at ${path}:\n${err}`);
+  if (!ok) {
+    const isTaken = /\balready\b/.test(err);
+    // Git makes the branch first, and leaves it. Of somebody else's with the same name it says that it is there.
+    if (isNewBranch && !isTaken) await git(root, ["branch", "--quiet", "-D", "--", branch], env);
+    throw new AgentctlError(isTaken ? "refused" : "failed", `git made no worktree at ${path}:\n${err}`);
+  }
   const inside = repository.isBare ? "" : relative(root, wish.cwd);
   const cwd = inside !== "" && !inside.startsWith("..") && isFolder(join(path, inside)) ? join(path, inside) : path;
   return { path, branch, isNewBranch, main, cwd, warnings: await missingIn(path, repository, env) };
@@ -106,8 +112,9 @@ async function commitOf(ref: string, root: string, env: Environment): Promise<st
 }
 
 async function checkBranch(branch: string, root: string, env: Environment): Promise<void> {
-  const isName = !branch.startsWith("-") && (await git(root, ["check-ref-format", `refs/heads/${branch}`], env)).ok;
-  if (!isName) throw new AgentctlError("usage", `not the name of a branch: ${branch}`);
+  const isOdd = branch.startsWith("-") || branch === "HEAD";
+  if (isOdd || !(await git(root, ["check-ref-format", `refs/heads/${branch}`], env)).ok)
+    throw new AgentctlError("usage", `not the name of a branch: ${oneLine(branch)}`);
 }
 
 /** `../<repo>.worktrees`, or a folder per repository where a person wants them. */
@@ -120,13 +127,14 @@ export function folderFor(main: string, env: Environment): string {
 /** Never over anything that is there, be it an empty folder or a link that leads nowhere. */
 function freePath(folder: string, name: string): string {
   const path = join(folder, name);
+  let found: unknown;
   try {
     mkdirSync(folder, { recursive: true });
-    lstatSync(path);
+    found = lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    if (isGone(error)) return path;
     throw new AgentctlError("failed", `cannot make a worktree in ${folder}: ${failureText(error)}`, { cause: error });
   }
+  if (found === undefined) return path;
   throw new AgentctlError("refused", `${path} is there already`, { hint: "--name gives it another name" });
 }
 

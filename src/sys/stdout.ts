@@ -6,7 +6,17 @@ import { fstatSync, writeSync } from "node:fs";
 /** A reader that went away (`| head`): not an error, but nobody is left to talk to. */
 export class ReaderGone extends Error {}
 
-export const writeOut = (text: string | Buffer): void => writeAll(1, text);
+/** An answer that nobody gets: the disk that it goes to is full, say. */
+export class AnswerLost extends Error {}
+
+export function writeOut(text: string | Buffer): void {
+  try {
+    writeAll(1, text);
+  } catch (error) {
+    if (error instanceof ReaderGone || !(error instanceof Error)) throw error;
+    throw new AnswerLost(`the answer could not be written: ${error.message}`, { cause: error });
+  }
+}
 
 /** Talk: where nobody can hear it (reader or terminal gone, disk full), the work goes on all the same. */
 export function writeErr(text: string): void {

@@ -1,7 +1,8 @@
 // Several sessions by one launch: each slot with its own worktree, row and log, and a failure that stays its own.
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { waitFor } from "../conformance/wait.ts";
 import { RepositoryWorld } from "./repository.ts";
 import { binary } from "./world.ts";
 
@@ -15,6 +16,8 @@ class SweepWorld extends RepositoryWorld {
 }
 
 const world = async (): Promise<SweepWorld> => await new SweepWorld().filled();
+
+const readIfThere = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
 
 interface SlotAnswer {
   slot: number;
@@ -117,12 +120,81 @@ describe("--matrix", () => {
     ["a: &a [x,x]\nb: &b [*a,*a]\nprompt: *b\nmatrix:\n  - agent: demo\n", ":1: unknown key a"],
     ["", ":1: not a map"],
     ["matrix:\n  - agent: demo\n", "there is no prompt"],
+    ["prompt: x\n__proto__: x\nmatrix:\n  - agent: demo\n", ":2: unknown key __proto__"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    constructor: x\n", ":4: unknown key constructor"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    <<: {model: a}\n", ":4: unknown key <<"],
+    ["prompt: &p x\nspec: *p\nmatrix:\n  - agent: demo\n", ":2: spec must be a text, not an alias"],
+    ["prompt: true\nmatrix:\n  - agent: demo\n", ":1: prompt must be a text"],
+    ["prompt: !odd x\nmatrix:\n  - agent: demo\n", ":1: Unresolved tag"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    model: []\n", ":4: model must not be empty"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    model: [[a]]\n", ":4: model must be a text"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    agent: demo\n", ":4: agent stands here twice"],
+    ['prompt: x\nmatrix:\n  - agent: demo\n    base: "a\\0b"\n', ":4: base holds a NUL character"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n---\nprompt: y\n", ":4: one document, please"],
+    ["prompt: x\nmatrix:\n\t- agent: demo\n", ":3: Tabs are not allowed as indentation\n"],
   ])("%j is a mistake, told with its line", async (text, says) => {
     await using here = await world();
     const answer = await here.launch("--matrix", here.matrix(text));
     expect(answer).toMatchObject({ code: 2, out: "" });
     expect(answer.err).toContain(says);
     expect(here.launchedAgents()).toEqual([]);
+  });
+
+  test.each([
+    [
+      "arrays that multiply out to more than anybody wants",
+      `prompt: x\nmatrix:\n  - agent: demo\n${["model", "prompt", "base"].map((key) => `    ${key}: [${"a, ".repeat(200)}]\n`).join("")}`,
+      ":3: more than 1000 sessions",
+    ],
+    ["a hundred thousand brackets", `prompt: ${"[".repeat(100_000)}\n`, ":1: nested too deeply"],
+    [
+      "twenty thousand keys",
+      Array.from({ length: 20_000 }, (_, index) => `k${index}: x\n`).join(""),
+      ":1: unknown key k0",
+    ],
+    ["more than 256 KB", `prompt: ${"x".repeat(256 * 1024)}\n`, "has more than 256 KB"],
+  ])("%s", async (_name, text, says) => {
+    await using here = await world();
+    const answer = await here.launch("--matrix", here.matrix(text));
+    expect(answer).toMatchObject({ code: 2, out: "" });
+    expect(answer.err).toContain(says);
+  });
+
+  test("the group of the file counts, and a number is taken as it was written", async () => {
+    await using here = await world();
+    const file = here.matrix("prompt: 'work:600'\ngroup: of-file\nmatrix:\n  - agent: demo\n    model: 4.10\n");
+    const { code, out, err } = await here.launch("--matrix", file);
+    expect([code, err]).toEqual([0, expect.stringContaining("agentctl list --group of-file")]);
+    expect(await here.row(out.trim())).toMatchObject({ model: "4.10", launch: { group: "of-file" } });
+  });
+
+  test("fifty", async () => {
+    await using here = await world();
+    const numbers = Array.from({ length: 50 }, (_, index) => `m${index}`).join(", ");
+    const file = here.matrix(`prompt: "say:x"\nmatrix:\n  - agent: demo\n    model: [${numbers}]\n`);
+    const { code, out, err } = await here.launch("--matrix", file, "--group", "g");
+    expect([code, err]).toEqual([0, expect.stringContaining("50 of 50 have begun")]);
+    expect(new Set(out.trim().split("\n")).size).toBe(50);
+    expect(here.worktrees()).toHaveLength(50);
+    await here.untilAlone();
+    const { sessions } = await here.list("--group", "g");
+    expect([sessions.length, [...new Set(sessions.map(({ status }) => status))]]).toEqual([50, ["completed"]]);
+  }, 60_000);
+
+  test("SIGINT ends what is on its way, begins no other one, and leaves those alone that have begun", async () => {
+    await using here = await world();
+    const setup = `case $PWD in *-1) ;; *) echo >>'${join(here.root, "setups")}'; sleep 600;; esac`;
+    const words = ["--agent", "demo"].join(" ");
+    const args = `launch ${Array(8).fill(words).join(" ")} work:600 --group g --permission edit --setup`.split(" ");
+    const job = here.begin([binary, ...args, setup], { cwd: here.repository });
+    await waitFor("the first one", () => job.said().includes("1/8 demo has begun"));
+    await waitFor("four setups", () => readIfThere(join(here.root, "setups")) === "\n".repeat(4));
+    job.kill("SIGINT");
+    const { code, out, err } = await job.answer;
+    expect([code, err]).toEqual([130, expect.stringContaining("1 of 8 have begun")]);
+    expect(here.worktrees()).toEqual(["g-demo-1"]);
+    expect(await here.row(out.trim())).toMatchObject({ status: "working" });
+    expect(here.processes().filter(({ argv }) => argv[0] === "sleep")).toEqual([]);
   });
 
   test("more than 64 need a yes", async () => {

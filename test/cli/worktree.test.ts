@@ -181,7 +181,37 @@ describe("launch --worktree", () => {
         2,
         "not the name of a branch",
       ],
-      ["with a branch that git does not take", () => null, ["--worktree=a..b"], 2, "not the name of a branch"],
+      ...["-x", "a..b", "$(touch x)", "a\nb", "HEAD", "../../a"].map((branch): (typeof cases)[number] => [
+        `with a branch called ${JSON.stringify(branch)}`,
+        () => null,
+        [`--worktree=${branch}`],
+        2,
+        `not the name of a branch: ${branch.replace("\n", " ")}\n`,
+      ]),
+      [
+        "with a base for a branch that is there",
+        (here) => here.git("branch", "topic"),
+        ["--worktree=topic", "--base", "HEAD"],
+        5,
+        "exists already; --base would not change it",
+      ],
+      [
+        "with a file in place of the folder",
+        (here) => writeFileSync(join(here.root, "my repo.worktrees"), ""),
+        ["--worktree"],
+        1,
+        "cannot make a worktree in",
+      ],
+      [
+        "in a folder that nobody may write to",
+        (here) => {
+          here.folder(".config", "agentctl");
+          here.write(".config/agentctl/config.json", JSON.stringify({ worktrees: "/proc" }));
+        },
+        ["--worktree", "--name", "x"],
+        1,
+        "cannot make a worktree in /proc/my repo",
+      ],
       ["with a base that is no commit", () => null, ["--worktree", "--base", "no-such"], 2, "no such commit"],
       ["with a base that looks like an option", () => null, ["--worktree", "--base", "--all"], 2, "no such commit"],
       [
@@ -210,6 +240,28 @@ describe("launch --worktree", () => {
       expect(answer).toMatchObject({ code, out: "" });
       expect(answer.err).toContain(says);
       expect(here.launchedAgents()).toEqual([]);
+      expect(existsSync(join(here.repository, "x"))).toBe(false);
+    });
+
+    test("by git itself: then the branch that it made first is gone again", async () => {
+      await using here = await world();
+      here.folder("bin");
+      const git = Bun.which("git", { PATH: here.env["PATH"] ?? "" });
+      const script = `#!/bin/sh\ncase " $* " in *" worktree add "*) ${git} -C "$2" branch agentctl/x; echo broken >&2; exit 128;; esac\nexec ${git} "$@"\n`;
+      here.write("bin/git", script, 0o755);
+      here.env["PATH"] = `${join(here.root, "bin")}:${here.env["PATH"]}`;
+      const { code, err } = await here.launchHere("x", "--worktree", "--name", "x");
+      expect([code, err]).toEqual([1, expect.stringContaining("git made no worktree")]);
+      expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
+    });
+
+    test("of a branch that is there: it is taken, unless somebody has it", async () => {
+      await using here = await world();
+      await here.git("branch", "topic");
+      expect((await here.launchHere("say:x", "--worktree=topic")).code).toBe(0);
+      const again = await here.launchHere("say:x", "--worktree=topic", "--name", "y");
+      expect([again.code, again.err]).toEqual([5, expect.stringContaining("already checked out")]);
+      expect(await here.git("branch", "--list", "topic")).toContain("topic");
     });
   });
 

@@ -1,0 +1,91 @@
+// A disk that is full: an error in plain words, nothing left running, nothing half made; and looking goes on.
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
+import { binary } from "./world.ts";
+
+/** Commands of a shell while this folder is on a disk of its own, which is full; `a` is agentctl. */
+async function whereFull(here: RepositoryWorld, folder: string, script: string, before = ":"): Promise<string[]> {
+  const lines = [
+    `a() { ${binary} "$@" >>'${here.root}/said' 2>&1; echo "exit $?" >>'${here.root}/said'; }`,
+    `mount -t tmpfs -o size=256k none '${folder}' || exit 1`,
+    before,
+    `dd if=/dev/zero of='${folder}/filler' bs=4k 2>'${here.root}/dd'`,
+    script,
+  ];
+  const { code, err } = await here.begin(["unshare", "--mount", "sh", "-c", lines.join("\n")], {
+    cwd: here.repository,
+  }).answer;
+  if (code !== 0) throw new Error(`exit ${code}: ${err}`);
+  return readFileSync(join(here.root, "said"), "utf8").split("\n").slice(0, -1);
+}
+
+test("agentctl's own: launch is an error with nothing left running, list works", async () => {
+  await using here = await repositoryWorld();
+  const own = here.folder(".agentctl");
+  const launch = (words: string) => `a launch demo work:600 --permission edit ${words}`;
+  const said = await whereFull(
+    here,
+    own,
+    [
+      ...[launch(""), launch("--worktree --name x"), launch("--on-exit true")],
+      "a lock add",
+      "a list -a",
+      `find '${own}' -type f >'${here.root}/found'`,
+    ].join("\n"),
+    `${binary} run demo say:before --permission edit 2>/dev/null >&2`,
+  );
+  expect(said.filter((line) => line.startsWith("exit "))).toEqual(["exit 1", "exit 1", "exit 1", "exit 1", "exit 0"]);
+  expect(said.filter((line) => line.includes("no space left for")).length).toBe(3);
+  expect(said).toContain("agentctl: ENOSPC: no space left on device, write");
+  expect(said.filter((line) => line.includes("this should not happen"))).toEqual([]);
+  expect(said.some((line) => /demo +completed .*say:before/.test(line))).toBe(true);
+  expect(here.launchedAgents()).toEqual([]);
+  expect(here.holders()).toEqual([]);
+  expect(existsSync(here.at("x"))).toBe(false);
+  expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
+  // Beside the filler only what the one before has left.
+  const kinds = readFileSync(join(here.root, "found"), "utf8")
+    .trim()
+    .split("\n")
+    .map((path) => path.replace(/.*\./, ""));
+  expect(kinds.sort()).toEqual(["agentctl/filler", "err", "exit", "json", "out"]);
+});
+
+test("that of the worktrees: git's own words, and neither a worktree nor a branch", async () => {
+  await using here = await repositoryWorld();
+  const folder = here.folder("my repo.worktrees");
+  const said = await whereFull(
+    here,
+    folder,
+    `a launch demo work:600 --permission edit --worktree --name x; ls '${folder}'`,
+  );
+  expect(said.join("\n")).toContain("git made no worktree at");
+  expect(said.join("\n")).toContain("No space left on device");
+  expect(said.at(-1)).toBe("exit 1");
+  expect(here.launchedAgents()).toEqual([]);
+  expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
+  expect((await here.git("worktree", "list")).split("\n")).toHaveLength(1);
+});
+
+test("that of the page: the one that was there stays", async () => {
+  await using here = await repositoryWorld();
+  const folder = here.folder("pages");
+  const { out } = await here.launchHere("say:x", "--group", "g");
+  await here.agentctl("wait", out.trim());
+  writeFileSync(join(here.root, "old"), "the old page\n");
+  const said = await whereFull(
+    here,
+    folder,
+    `a compare g --html '${folder}/page.html'; cat '${folder}/page.html' >>'${here.root}/said'; ls '${folder}' >>'${here.root}/said'`,
+    `cp '${here.root}/old' '${folder}/page.html'`,
+  );
+  expect(said.slice(-5)).toEqual([
+    expect.stringMatching(/^agentctl: cannot write .*page\.html: ENOSPC/),
+    "exit 1",
+    "the old page",
+    "filler",
+    "page.html",
+  ]);
+});
