@@ -145,9 +145,15 @@ function worktreeNamed(name: string, worktrees: readonly WorktreeFacts[], { cwd 
 }
 
 const refusal = ({ path }: WorktreeFacts, reasons: readonly Reason[]): AgentctlError =>
-  new AgentctlError("refused", [`${path} stays:`, ...reasons.map(({ why }) => `  ${oneLine(why)}`)].join("\n"), {
-    hint: reasons.some(({ final }) => final) ? "agentctl list shows who is live" : "--discard removes it all the same",
-  });
+  new AgentctlError(
+    "refused",
+    [`${oneLine(path)} stays:`, ...reasons.map(({ why }) => `  ${oneLine(why)}`)].join("\n"),
+    {
+      hint: reasons.some(({ final }) => final)
+        ? "agentctl list shows who is live"
+        : "--discard removes it all the same",
+    },
+  );
 
 async function takeAway(
   each: WorktreeFacts,

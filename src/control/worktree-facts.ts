@@ -5,7 +5,7 @@ import type { Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { bytesBelow } from "../observe/sizes.ts";
-import { git } from "./git.ts";
+import { git, gitText } from "./git.ts";
 import { type Contents, contentsOf, folderFor, type Repository } from "./worktrees.ts";
 
 export interface WorktreeFacts {
@@ -54,7 +54,7 @@ export async function worktreeFacts(
   lookAround: () => Promise<Inhabitants>,
   env: Environment,
 ): Promise<WorktreeFacts[]> {
-  const { out } = await git(root, ["worktree", "list", "--porcelain", "-z"], env);
+  const out = await gitText(root, ["worktree", "list", "--porcelain", "-z"], env);
   const entries = out
     .split("\0\0")
     .map(parseEntry)
@@ -67,50 +67,33 @@ export async function worktreeFacts(
     entries
       .filter(({ isBare }) => !isBare)
       .map(async (entry, index): Promise<WorktreeFacts> => {
-        const { path, commit } = entry;
-        const isMain = !isBare && index === 0;
-        const here = {
-          path,
-          branch: entry.branch,
-          commit,
-          isMain,
-          isOurs: path.startsWith(`${ours}/`),
-          isLocked: entry.isLocked,
-        };
-        const inside = {
-          sessions: around.sessions.filter(({ cwd }) => placeOf(cwd) === path),
-          standing: entry.isGone ? [] : standingIn(path, around),
-        };
-        if (entry.isGone)
-          return {
-            ...here,
-            isGone: true,
-            contents: { known: true, dirty: [], ignored: [], hasModules: false },
-            ahead: null,
-            behind: null,
-            isMerged: false,
-            isPushed: false,
-            bytes: 0,
-            ...inside,
-          };
+        const { path, commit, isGone } = entry;
         const [contents, counts, isPushed] = await Promise.all([
-          contentsOf(path, env),
+          isGone ? nothing : contentsOf(path, env),
           countsAgainst(against, commit, root, env),
           isOnRemote(commit, root, env),
         ]);
         return {
-          ...here,
-          isGone: false,
+          path,
+          branch: entry.branch,
+          commit,
+          isMain: !isBare && index === 0,
+          isOurs: path.startsWith(`${ours}/`),
+          isGone,
+          isLocked: entry.isLocked,
           contents,
           ...counts,
           isMerged: counts.ahead === 0,
           isPushed,
-          bytes: bytesBelow(path),
-          ...inside,
+          bytes: isGone ? 0 : bytesBelow(path),
+          sessions: around.sessions.filter(({ cwd }) => placeOf(cwd) === path),
+          standing: isGone ? [] : standingIn(path, around),
         };
       }),
   );
 }
+
+const nothing: Contents = { known: true, dirty: [], ignored: [], hasModules: false };
 
 const standingIn = (path: string, { processes, callerPids }: Inhabitants): Standing[] =>
   processes
@@ -161,6 +144,7 @@ async function isOnRemote(commit: string | null, root: string, env: Environment)
 
 /** What would be lost, or whom it would hit, if it were removed; nothing: it may go. */
 export function reasonsToKeep({
+  branch,
   isMain,
   isLocked,
   isGone,
@@ -189,7 +173,10 @@ export function reasonsToKeep({
     contents.known && contents.hasModules
       ? { why: "its submodules are filled: what is only in them would be lost", final: false }
       : null,
-    !isGone && !isMerged && !isPushed ? { why: `${commits} neither merged nor pushed`, final: false } : null,
+    // A branch keeps its commits when the folder is gone.
+    (!isGone || branch === null) && !isMerged && !isPushed
+      ? { why: `${commits} neither merged nor pushed`, final: false }
+      : null,
   ].filter((reason) => reason !== null);
 }
 

@@ -20,8 +20,9 @@ export async function repositoryAt(cwd: string, env: Environment): Promise<Repos
   // One question at a time: a path may hold a newline.
   const { ok, out, err } = await git(cwd, ["rev-parse", "--path-format=absolute", "--git-common-dir"], env);
   if (!ok) {
-    const hint = /dubious ownership/.test(err) ? "it belongs to somebody else; git says how to trust it" : "git init";
-    throw new AgentctlError("usage", `${cwd} is in no git repository\n${err}`, { hint });
+    if (/dubious ownership/.test(err))
+      throw new AgentctlError("refused", `${cwd} is in a git repository of somebody else's\n${err}`);
+    throw new AgentctlError("usage", `${cwd} is in no git repository\n${err}`, { hint: "git init" });
   }
   const common = out.replace(/\n$/, "");
   const main = basename(common) === ".git" ? dirname(common) : common;
@@ -108,7 +109,7 @@ async function commitOf(ref: string, root: string, env: Environment): Promise<st
   if (ok) return out.trim();
   if (ref === "HEAD")
     throw new AgentctlError("refused", `${root} has no commits yet: a worktree needs one`, { hint: "git commit" });
-  throw new AgentctlError("usage", `no such commit: ${ref}`);
+  throw new AgentctlError("usage", `no such commit: ${oneLine(ref)}`);
 }
 
 async function checkBranch(branch: string, root: string, env: Environment): Promise<void> {

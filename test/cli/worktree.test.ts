@@ -473,6 +473,22 @@ describe("worktree remove", () => {
     expect(existsSync(join(here.at("link"), "file"))).toBe(true);
   });
 
+  test("a folder that is gone: what only its HEAD had stays, what a branch has may go", async () => {
+    await using here = await world();
+    for (const name of ["branch", "detached"]) await ended(here, name);
+    await here.git("-C", here.at("detached"), "checkout", "-q", "--detach");
+    for (const name of ["branch", "detached"]) {
+      writeFileSync(join(here.at(name), "file"), "two\n");
+      await here.git("-C", here.at(name), "commit", "-qam", "two");
+      rmSync(here.at(name), { recursive: true });
+    }
+    const { code, out, err } = await here.here("worktree", "prune", "-y");
+    expect([code, out]).toEqual([0, expect.stringMatching(/^removed .*branch\n$/)]);
+    expect(err).toContain("detached stays: 1 commit neither merged nor pushed");
+    expect(await here.git("branch", "--list", "agentctl/branch")).toContain("agentctl/branch");
+    expect((await here.here("worktree", "remove", "detached", "--discard")).code).toBe(0);
+  });
+
   test("new files that a person's settings hide from git's status are seen", async () => {
     await using here = await world();
     await ended(here, "a");
