@@ -29,7 +29,7 @@ export interface RecordFile {
   beside(path: string): string | null;
 }
 
-/** Files below a home, by folder pattern ("projects/*") and name; the name's `id` or `pid` group is what it identifies. */
+/** Files below a home, by folder pattern ("projects/*") and name; the name's only group, `id` or `pid`, is what it identifies. */
 export interface FileSet {
   folder: string;
   name: RegExp;

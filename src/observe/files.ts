@@ -1,6 +1,6 @@
 // Finds and opens the files of a store. Never follows a pipe into a hang, never opens a device, never writes.
 import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import type { FileSet } from "../adapters/adapter.ts";
 import { type Bytes, readChunk } from "../lib/jsonl.ts";
 import { failureText, isGone } from "./failure.ts";
@@ -17,30 +17,40 @@ export interface Found {
   failures: { path: string; message: string }[];
 }
 
-/** Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. */
-export function findFiles(home: string, set: FileSet): Found {
+/**
+ * Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. There may be
+ * ten thousand of them: what is done here for each is as little as possible.
+ */
+export function findFiles(home: string, { folder: pattern, name: wanted, inside }: FileSet): Found {
   const found: Found = { files: [], failures: [] };
   let folders = [home];
-  for (const part of set.folder.split("/"))
+  for (const part of pattern.split("/"))
     folders =
       part === "*"
         ? folders.flatMap((folder) => subfolders(folder, found))
-        : folders.map((folder) => join(folder, part));
-  for (const folder of folders)
-    for (const { name } of entriesOf(folder, found)) {
-      const subject = subjectOf(set, folder, name);
-      if (subject !== undefined) found.files.push({ path: join(folder, name), subject });
+        : folders.map((folder) => below(folder, part));
+  for (const folder of folders) {
+    const around = inside?.exec(basename(folder))?.[1];
+    if (inside !== undefined && around === undefined) continue;
+    for (const name of namesIn(folder, found)) {
+      const match = wanted.exec(name);
+      const subject = match === null ? undefined : (match[1] ?? around);
+      if (subject !== undefined) found.files.push({ path: below(folder, name), subject });
     }
+  }
   return found;
 }
 
-/** What a file's name identifies, or its folder's; undefined: the file is not meant. */
-function subjectOf(set: FileSet, folder: string, name: string): string | undefined {
-  const groups = set.name.exec(name)?.groups;
-  const around = set.inside?.exec(basename(folder))?.groups;
-  if (groups === undefined && !(set.inside !== undefined && set.name.test(name))) return undefined;
-  if (set.inside !== undefined && around === undefined) return undefined;
-  return groups?.["pid"] ?? groups?.["id"] ?? around?.["id"];
+const below = (folder: string, name: string): string =>
+  name === "" ? folder : folder === "/" ? `/${name}` : `${folder}/${name}`;
+
+function namesIn(folder: string, found: Found): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    if (!isGone(error)) found.failures.push({ path: folder, message: failureText(error) });
+    return [];
+  }
 }
 
 function entriesOf(folder: string, found: Found): Dirent[] {
@@ -56,9 +66,9 @@ function entriesOf(folder: string, found: Found): Dirent[] {
 const subfolders = (folder: string, found: Found): string[] =>
   entriesOf(folder, found)
     .filter(
-      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(join(folder, entry.name), found)),
+      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(below(folder, entry.name), found)),
     )
-    .map((entry) => join(folder, entry.name));
+    .map((entry) => below(folder, entry.name));
 
 function leadsToFolder(path: string, found: Found): boolean {
   try {

@@ -29,22 +29,21 @@ export function visitRecords<T>(
 ): { visited: T[]; failures: Found["failures"] } {
   const visited: T[] = [];
   const failures: Found["failures"] = [];
-  const known = new Set<string>();
+  // Only where some sets are older than others: which sessions the newer ones have.
+  const known = adapter.records.some(({ isOld }) => isOld === true) ? new Set<string>() : null;
   const isWanted = ({ subject, set }: FoundRecord): boolean =>
-    adapter.isId(subject) && !(set.isOld === true && known.has(subject));
+    adapter.isId(subject) && !(set.isOld === true && known?.has(subject) === true);
+  const visitOne = (record: FoundRecord, read: ReadRecord): void => {
+    known?.add(record.subject);
+    const value = visit(record, read);
+    if (value !== null) visited.push(value);
+  };
   for (const set of adapter.records.toSorted((a, b) => Number(a.isOld ?? false) - Number(b.isOld ?? false))) {
     const found = findFiles(home, set);
     failures.push(...found.failures);
     for (const file of found.files) {
       try {
-        const here = visitFile(file, set, isWanted, (record, read) => ({
-          id: record.subject,
-          value: visit(record, read),
-        }));
-        for (const { id, value } of here) {
-          known.add(id);
-          if (value !== null) visited.push(value);
-        }
+        visitFile(file, set, isWanted, visitOne);
       } catch (error) {
         if (isGone(error)) continue;
         if (errorCode(error) === "") throw error;
@@ -56,25 +55,26 @@ export function visitRecords<T>(
 }
 
 /** Throws where nobody can tell which sessions the file has. */
-function visitFile<T>(
+function visitFile(
   file: FoundFile,
   set: RecordSet,
   isWanted: (record: FoundRecord) => boolean,
-  visit: (record: FoundRecord, read: ReadRecord) => T,
-): T[] {
+  visit: (record: FoundRecord, read: ReadRecord) => void,
+): void {
   const { assembled, idIn } = set;
   if (assembled?.sessions != null) {
     const { sessions } = assembled;
-    return withReader(file.path, "database", (reader) =>
-      [...sessions(reader)]
-        .map(({ id, cwd = null }): FoundRecord => ({ path: file.path, subject: id, set, cwd }))
-        .filter(isWanted)
-        .map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
-    );
+    withReader(file.path, "database", (reader) => {
+      for (const { id, cwd = null } of sessions(reader)) {
+        const record: FoundRecord = { path: file.path, subject: id, set, cwd };
+        if (isWanted(record)) visit(record, (use) => useAssembled(record, assembled, reader, use));
+      }
+    });
+    return;
   }
   const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
   const record = { path: file.path, subject, set };
-  return isWanted(record) ? [visit(record, (use) => readRecord(record, use))] : [];
+  if (isWanted(record)) visit(record, (use) => readRecord(record, use));
 }
 
 /** Visits records that were found before; those of one database together. */
