@@ -145,7 +145,12 @@ export interface Adapter extends AgentRules {
   /** A record continues another one's history (a fork without a copy): that one's id. */
   historyOf(file: RecordFile): string | null;
   /** Lines of this file below the home tell of sessions left for a new one; null: nothing of that kind. */
-  successions: { file: string; parse(value: unknown): Succession | null } | null;
+  successions: {
+    file: string;
+    /** One of these stands in every line that tells of one. */
+    words: readonly string[];
+    parse(value: unknown): Succession | null;
+  } | null;
   /** The trust dialog: its settings file (first that exists, by home) and whether this directory still has to be asked about. */
   trust: {
     files(home: string): string[];

@@ -8,6 +8,10 @@ const silentTypes =
     " ",
   );
 
+/** Does `parseClaudeLine` know lines of this type? */
+export const isClaudeType = (type: string): boolean =>
+  type === "user" || type === "assistant" || type === "cost-state" || silentTypes.includes(type);
+
 export function parseClaudeLine(value: unknown): LineFacts | null {
   const line = fieldsOf(value);
   const type = line === null ? null : textIn(line, "type");

@@ -2,7 +2,7 @@
 // front of its prompt now and then), so the lines are followed from the one that is nobody's parent.
 import type { Background, Turn, Waiting } from "../core/evidence.ts";
 import type { RecordFile } from "./adapter.ts";
-import { callText, isInterruption, isMachinery, parseClaudeLine, questionsOf } from "./claude-code-lines.ts";
+import { callText, isClaudeType, isInterruption, isMachinery, questionsOf } from "./claude-code-lines.ts";
 import { type Fields, fieldsOf, listIn, textIn, timeIn } from "./fields.ts";
 
 export interface ClaudeTail {
@@ -50,7 +50,7 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
       continue;
     }
     tail.lines += 1;
-    if (parseClaudeLine(fields) === null) tail.unknown += 1;
+    if (!isClaudeType(type)) tail.unknown += 1;
     if (type === "ai-title" || type === "custom-title" || type === "summary")
       tail.title ??=
         textIn(fields, "aiTitle") ??

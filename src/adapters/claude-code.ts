@@ -44,7 +44,7 @@ export const claudeCode: Adapter = {
   parseLine: parseClaudeLine,
   subagentRecords: { folder: "subagents", name: /^(?<id>agent-[^/]+)\.jsonl$/ },
   historyOf: () => null,
-  successions: { file: "history.jsonl", parse: parseSuccession },
+  successions: { file: "history.jsonl", words: ["/clear", "/resume"], parse: parseSuccession },
   invocation: claudeInvocation,
   // With CLAUDE_CONFIG_DIR the settings are inside the home, else beside it: ~/.claude and ~/.claude.json.
   trust: { files: (home) => [`${home}/.claude.json`, `${home}.json`], mustAsk },

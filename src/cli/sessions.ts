@@ -100,12 +100,17 @@ const shortestPrefix = 8;
 
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
 function shortestRefs(sessions: readonly Session[], others: readonly string[]): string[] {
-  const own = sessions.map((session) => session.id).filter((id) => id !== null);
-  const ids = [...new Set([...own, ...others])].sort();
+  const own = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
   const lengths = new Map<string, number>();
-  for (const [index, id] of ids.entries()) {
-    const shared = Math.max(sharedPrefix(id, ids[index - 1]), sharedPrefix(id, ids[index + 1]));
+  for (const [index, id] of own.entries()) {
+    const shared = Math.max(sharedPrefix(id, own[index - 1]), sharedPrefix(id, own[index + 1]));
     lengths.set(id, Math.max(shortestPrefix, shared + 1));
+  }
+  // Few against many: sorting all of them would take longer than everything else.
+  for (const id of own) {
+    const start = id.slice(0, shortestPrefix);
+    for (const other of others)
+      if (other.startsWith(start)) lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other) + 1));
   }
   return sessions.map(({ id, processes }) =>
     id === null ? `pid:${processes[0]?.identity.pid ?? 0}` : trimDash(id.slice(0, lengths.get(id) ?? id.length)),

@@ -45,16 +45,22 @@ const nothing: NativeRecord = {
   unknownLines: 0,
 };
 
+/** An outline that stands for every record of its store: who may have any may have this one. */
+export const anyRecord = "\0any";
+
 export interface Needed {
   /** "owned": a live process or host has it; "doubted": one may have it; null: neither. */
   of(store: Store, id: string): "owned" | "doubted" | null;
+  /** Sessions of this store that are needed, recorded or not; null: any may be. */
+  idsOf(store: Store): ReadonlySet<string> | null;
   /** Processes that say which session they have; null: all of them do. */
   named: ReadonlySet<ProcessRow> | null;
 }
 
 /** The rows of the stores are outlines; what they do not tell makes a record needed, never dispensable. */
 export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]): Needed {
-  if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0) return { of: () => "doubted", named: null };
+  if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0)
+    return { of: () => "doubted", idsOf: () => null, named: null };
   const table = withoutStrangers(evidence.processes.value);
   const { owners, doubts, agentDoubts, unrecorded } = matchProcesses(
     { ...evidence, processes: read(table) },
@@ -66,18 +72,28 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
   const whole = new Set(evidence.stores.filter(isDoubted).map(homeKey));
   const of: Needed["of"] = (store, id) => {
     const key = sessionKey(store.agent, store.home, id);
-    return owners.has(key) ? "owned" : whole.has(homeKey(store)) || doubts.has(key) ? "doubted" : null;
+    // Named by a process whose home nobody knows, it may be the one of any home.
+    const isNamed = owners.has(key) || owners.has(sessionKey(store.agent, "", id));
+    return isNamed ? "owned" : whole.has(homeKey(store)) || doubts.has(key) ? "doubted" : null;
   };
   // Whom a live session was left for is told by the beginnings of others.
   const left = evidence.stores.filter((store) =>
     store.successions.some(({ from, to }) => to === null && of(store, from) !== null),
   );
   for (const store of left) whole.add(homeKey(store));
+  const idsOf: Needed["idsOf"] = (store) => {
+    const keys = [...owners.keys(), ...doubts.keys()];
+    // A process whose home nobody knows names a session: only names can tell where that is.
+    const isLost = keys.some((key) => key.startsWith(`${store.agent}\0\0`));
+    const own = `${homeKey(store)}\0`;
+    const ids = new Set(keys.flatMap((key) => (key.startsWith(own) ? [key.slice(own.length)] : [])));
+    return isLost || whole.has(homeKey(store)) || ids.has(anyRecord) ? null : ids;
+  };
   const all = [...owners.values()].flat();
   const isGuessed = (owner: FoundOwner): boolean => owner.kind === "process" && owner.link === "cwd";
   const isSilent = unrecorded.length > 0 || all.some(isGuessed);
   const rows = all.flatMap((owner) => (owner.row === null || isGuessed(owner) ? [] : [owner.row]));
-  return { of, named: isSilent ? new Set(rows) : null };
+  return { of, idsOf, named: isSilent ? new Set(rows) : null };
 }
 
 const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;

@@ -14,7 +14,7 @@ import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
-import { type NamedStore, openNeeded, outlineAll } from "./open.ts";
+import { type NamedStore, openNeeded, outlineAny } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -183,7 +183,7 @@ async function nameHomes(
     return found?.store ?? null;
   });
   stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
-  for (const each of named) outlineAll(each);
+  for (const each of named) outlineAny(each);
 }
 
 /** Who wants to know where sessions work has the store read whole. */

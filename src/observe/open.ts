@@ -1,7 +1,7 @@
 // Reads of a store only what a question needs: the names of all records first, then those that somebody has, may have, or asks for.
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence, Store } from "../core/evidence.ts";
-import { type Needed, neededRecords, outline } from "../core/needed.ts";
+import { anyRecord, type Needed, neededRecords, outline } from "../core/needed.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { lookUpDirectories } from "./directories.ts";
 import { type FoundRecord, newestOf, visitFound } from "./records.ts";
@@ -14,7 +14,12 @@ export interface NamedStore {
   named: FoundRecord[];
 }
 
-export function outlineAll({ store, named }: NamedStore): void {
+/** Until more is asked, one outline stands for all. */
+export function outlineAny({ store }: NamedStore): void {
+  store.rows = [outline(anyRecord, store.home, null)];
+}
+
+function outlineEach({ store, named }: NamedStore): void {
   store.rows = named.map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
 }
 
@@ -27,19 +32,41 @@ export function openNeeded(
   mounts: string,
   deadline: Deadline,
 ): void {
+  const needed = neededRecords(evidence, adapters);
+  const open = stores.filter(({ store }) => needed.idsOf(store) === null);
+  const isNeeded = open.length === 0 ? () => false : neededAmong(open, evidence, adapters, mounts);
+  for (const each of stores) {
+    const { adapter, store, named } = each;
+    const ids = needed.idsOf(store);
+    const opened: FoundRecord[] = [];
+    const unopened: string[] = [];
+    for (const record of named) {
+      const { subject } = record;
+      if (wanted(subject) || (ids === null ? isNeeded(store, subject) : ids.has(subject))) opened.push(record);
+      else unopened.push(subject);
+    }
+    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline));
+    store.unopened = unopened;
+  }
+}
+
+/** Where any record may be somebody's: by what their names tell. */
+function neededAmong(
+  open: readonly NamedStore[],
+  evidence: Evidence,
+  adapters: readonly Adapter[],
+  mounts: string,
+): (store: Store, id: string) => boolean {
+  for (const each of open) outlineEach(each);
   let needed = neededRecords(evidence, adapters);
   if (needed.named !== null) {
     // Silent processes: whose directory is whose, and who is too old to be theirs, rules out most of what they may have.
     evidence.directories = lookUpDirectories(evidence, needed.named, adapters, mounts);
     needed = neededRecords(evidence, adapters);
-    for (const each of stores) tellTimes(each, needed);
+    for (const each of open) tellTimes(each, needed);
     needed = neededRecords(evidence, adapters);
   }
-  for (const { adapter, store, named } of stores) {
-    const isOpened = ({ subject }: FoundRecord): boolean => wanted(subject) || needed.of(store, subject) !== null;
-    store.rows = visitFound(named.filter(isOpened), (record, read) => readFound(adapter, record, read, deadline));
-    store.unopened = named.filter((record) => !isOpened(record)).map(({ subject }) => subject);
-  }
+  return (store, id) => needed.of(store, id) !== null;
 }
 
 /** Of records that somebody may have: how young they can be, where that is cheaper than reading them. */

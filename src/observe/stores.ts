@@ -5,7 +5,7 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { anyPid, type PidClaim, type Store } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
-import { linesBackward } from "../lib/jsonl.ts";
+import { linesBackward, readChunk } from "../lib/jsonl.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
@@ -167,14 +167,18 @@ const successionBytes = 256 * 1024;
 /** A history that cannot be read costs a "continued by", never a status. */
 function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
   if (adapter.successions === null) return [];
-  const { file, parse } = adapter.successions;
+  const { file, words, parse } = adapter.successions;
   try {
-    return withFile(join(home, file), ({ bytes, size }) =>
-      [...parsed(linesBackward(bytes, size, successionBytes))].flatMap((line) => {
-        const succession = line.ok ? parse(line.value) : null;
-        return succession === null ? [] : [succession];
-      }),
-    );
+    return withFile(join(home, file), ({ bytes, size }) => {
+      const from = Math.max(0, size - successionBytes);
+      const end = readChunk(bytes, from, size - from);
+      const isTold = (text: Buffer | null): boolean => words.some((word) => text?.includes(word) === true);
+      if (!isTold(end)) return [];
+      const lines = [...linesBackward(end, end.length, end.length)];
+      // What was cut by the limit is no whole line.
+      const whole = from === 0 ? lines : lines.slice(0, -1);
+      return [...parsed(whole.filter(isTold))].flatMap((line) => (line.ok ? (parse(line.value) ?? []) : []));
+    });
   } catch (error) {
     if (errorCode(error) === "") throw error;
     return [];
