@@ -147,7 +147,8 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
   const text = args.has("--json") ? listJson(all, rows, omitted, conflicts) : listText(all, rows, omitted, context);
   // The time of asking changes with every look; what is compared between two looks is the rest.
   const { complete, problems } = all;
-  const fingerprint = JSON.stringify([rows.map(sessionJson), complete, problems, omitted, conflictsJson(conflicts)]);
+  const fingerprint = () =>
+    JSON.stringify([rows.map(sessionJson), complete, problems, omitted, conflictsJson(conflicts)]);
   const warnings = conflictLines(conflicts, all.rows);
   return { text, fingerprint, problems: `${problemLines(all.problems)}${warnings}`, complete: all.complete };
 }
