@@ -14,14 +14,14 @@ const pauseMs = 500;
 
 export async function watch(context: Context, look: () => Promise<Answer>): Promise<number> {
   const onScreen = isTerminal(1);
-  let before: { fingerprint: string; problems: string } | null = null;
+  let before: { fingerprint: string | null; problems: string | null } = { fingerprint: null, problems: null };
   for (;;) {
     const now = await look();
     const fingerprint = now.fingerprint();
     // On a screen the ages move on, too; a pipe gets a line only when something is different.
     if (onScreen) context.out(`\x1b[H\x1b[J${fitting(now.text + now.problems, terminalSize()?.rows ?? 24)}`);
-    else if (fingerprint !== before?.fingerprint) context.out(now.text);
-    if (!onScreen && now.problems !== before?.problems) context.err(now.problems);
+    else if (fingerprint !== before.fingerprint) context.out(now.text);
+    if (!onScreen && now.problems !== before.problems) context.err(now.problems);
     before = { fingerprint, problems: now.problems };
     await pause(pauseMs);
   }
