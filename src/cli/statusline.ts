@@ -17,10 +17,8 @@ export const statusline: Command = {
   summary: "Prints one short line: how many sessions need you, have ended their turn, work. Nothing where nobody runs.",
   words: "none",
   flags: [],
-  examples: [
-    ["set -g status-right '#(agentctl statusline)'", "in ~/.tmux.conf"],
-    [`PS1='$(agentctl statusline)'"$PS1"`, "in a shell's prompt"],
-  ],
+  notes: "In ~/.tmux.conf: set -g status-right '#(agentctl statusline)'",
+  examples: [["agentctl statusline", "2 need you · 1 your turn · 3 working"]],
   async run(_args, context) {
     const { rows, complete } = await lookAtRows(context, noneStopped);
     const shown = rows.map(({ session }) => statusWord(session));

@@ -1,7 +1,6 @@
 // The C library, opened once. Each call comes back with the name of its error: errno is read right after the call, from an
 // address that was asked for before it, so that nothing of the runtime's own comes between.
 import { dlopen, read as peek } from "bun:ffi";
-import { getSystemErrorName } from "node:util";
 
 const everywhere = {
   flock: { args: ["i32", "i32"], returns: "i32" },
@@ -47,7 +46,7 @@ export function callLinux(what: (libc: LinuxLibc) => number): Result | null {
 
 function answer(errno: ReturnType<LinuxLibc["__errno_location"]>, call: () => number): Result {
   const result = call();
-  return { result, code: result < 0 && errno !== null ? getSystemErrorName(-peek.i32(errno)) : "" };
+  return { result, code: result < 0 && errno !== null ? errorName(-peek.i32(errno)) : "" };
 }
 
 let loaded: { linux: LinuxLibc | null; darwin: ReturnType<typeof openDarwin> | null } | null = null;
@@ -72,3 +71,6 @@ function firstThatOpens<T>(openers: readonly (() => T)[]): T | null {
   }
   return null;
 }
+
+/** Loading node:util takes a millisecond, and most commands never fail here. */
+const errorName = (code: number): string => process.getBuiltinModule("node:util").getSystemErrorName(code);

@@ -19,7 +19,7 @@ describe("help", () => {
   });
 
   test.each(
-    "list ls ps status why peek logs result launch run send resume attach interrupt stop wait diff compare worktree lock du prune adapters doctor demo".split(
+    "list ls ps status why peek logs result launch run send resume attach interrupt stop wait diff compare worktree lock du prune statusline adapters doctor demo".split(
       " ",
     ),
   )("of %s has a usage and examples", async (name) => {

@@ -32,7 +32,9 @@ describe("ended with it", () => {
     const agent = await world.working([`tool:env -u DEMO_AGENT_SESSION setsid sh -c ${quoted(child)} & wait`]);
     const pids = [await world.pidIn("child"), await world.pidIn("grandchild")];
     const { ended, leftovers } = await world.stopJson(agent.id);
-    expect([ended.slice(1).sort(), leftovers]).toEqual([[...pids].sort(), []]);
+    // The tool's own shell may be gone by itself before it is ended.
+    expect(ended).toEqual(expect.arrayContaining(pids));
+    expect([ended.length <= 2 + pids.length, leftovers]).toEqual([true, []]);
     expect(alive(...pids)).toEqual([false, false]);
   });
 
