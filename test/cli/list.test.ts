@@ -53,6 +53,20 @@ test("the row of a waiting session carries its question; the table shows it", as
   expect((await world.run([])).out).toMatch(/Your turn \(1\)/);
 });
 
+test("statusline counts who needs a person, whose turn it is and who works; nothing where nobody runs", async () => {
+  await using world = new World();
+  expect(await world.run(["statusline"])).toEqual({ code: 0, out: "", err: "" });
+  const asking = world.start(["prompt:deploy", "ask:permission:May I push?", "end", "idle"]);
+  const working = [world.start(["prompt:paint", "work:60"]), world.start(["prompt:paint", "work:60"])];
+  await world.until(asking.id, "waiting");
+  for (const { id } of working) await world.until(id, "working");
+  expect((await world.run(["statusline"])).out).toBe("1 needs you · 2 working\n");
+  world.record(done);
+  rmSync(join(world.home, "sessions"), { recursive: true });
+  symlinkSync("sessions", join(world.home, "sessions"));
+  expect((await world.run(["statusline"])).out).toEndWith(" · ?\n");
+});
+
 test("filters", async () => {
   await using world = new World();
   const here = world.folder("here");

@@ -402,13 +402,28 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "what an older version kept counts as much",
     "observe/records.ts",
-    "!(set.isOld === true && known.has(subject))",
-    "(set.isOld === true || !known.has(subject) || true)",
+    "!(set.isOld === true && known?.has(subject) === true)",
+    "true",
   ),
   mutant(
     "the log of a database is not read",
     "sys/sqlite.ts",
     "if (isInUse(path)) return withConnection(path, use);",
     'if (isInUse(path)) return withConnection(addressOf(path, "immutable=1"), use);',
+  ),
+  // What is not opened
+  mutant("what somebody may have is not opened", "core/needed.ts", "|| doubts.has(key) ?", "|| false ?"),
+  mutant(
+    "a session named by a process of an unknown home is looked for in one home alone",
+    "core/needed.ts",
+    'owners.has(sessionKey(store.agent, "", id))',
+    "false",
+  ),
+  mutant("one outline does not stand for all", "core/needed.ts", "|| ids.has(anyRecord) ? null : ids", "? null : ids"),
+  mutant(
+    "what changed is answered from the cache",
+    "observe/record-cache.ts",
+    "entry.stamp !== stampOf(stat)",
+    "false",
   ),
 ];

@@ -29,6 +29,7 @@ const hunters: readonly { name: string; command: (copy: string) => string[][] }[
         "--bail",
         "./test/conformance/live.test.ts",
         "./test/cli/list.test.ts",
+        "./test/cli/cache.test.ts",
         "./test/cli/hard-cases.test.ts",
         "./test/cli/stop-family.test.ts",
       ],

@@ -31,6 +31,22 @@ describe("a record is needed", () => {
     expect(need("speaker", world)).toEqual({ ...nobody, s1: "owned" });
   });
 
+  test("in every home, of a session that is named by a process of which nobody knows the home", () => {
+    const argv = ["speaker", "--resume", "s1"];
+    const elsewhere = store("speaker", [record("s1")], [], { home: "/other/.speaker", onRootDevice: false });
+    const stores = [store("speaker", [record("s1")]), elsewhere].map((each) => ({
+      ...each,
+      rows: each.rows.map(({ id }) => outline(id, "", null)),
+    }));
+    const processes = [process(10, "speaker", { argv, sameFiles: false })];
+    const { of } = neededRecords(
+      evidence({ processes, stores, table: { namespace: { id: "pid:[1]", initial: false } } }),
+      rules,
+    );
+    // Else one of them would be the only one that anybody knows of.
+    expect(stores.map((each) => of(each, "s1"))).toEqual(["owned", "owned"]);
+  });
+
   test("of every session, where a silent process may have any", () => {
     expect(need("mute", { processes: [process(10, "mute")] })).toEqual({
       s1: "doubted",
