@@ -60,8 +60,9 @@ export interface Assembly {
 
 export interface SessionName {
   id: string;
-  /** Where it works, where that is told with the name. */
+  /** Where it works, and when it was about last written to, where that is told with the name. */
   cwd?: string | null;
+  updatedAt?: number | null;
 }
 
 /** What an assembled record may be put together from. Throws where reading fails: that costs the record, not the list. */

@@ -50,9 +50,9 @@ interface Source {
 export const databaseLines: Assembly = {
   *sessions(reader) {
     if (!hasTables(reader)) return;
-    for (const row of reader.rows("SELECT id, directory FROM session")) {
+    for (const row of reader.rows("SELECT id, directory, time_updated FROM session")) {
       const id = textIn(row, "id");
-      if (id !== null) yield { id, cwd: textIn(row, "directory") };
+      if (id !== null) yield { id, cwd: textIn(row, "directory"), updatedAt: millisIn(row, "time_updated") };
     }
   },
   newest(reader, id) {

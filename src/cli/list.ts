@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { type Conflict, conflictsOf } from "../control/radar.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { noneStopped, type Wanted } from "../observe/observe.ts";
+import { noneStopped, type Wanted, writtenSince } from "../observe/observe.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -68,6 +68,8 @@ export const list: Command = {
 
 interface Selection {
   stopped: Wanted;
+  /** Only these; none: all. */
+  agents: readonly string[];
   keep(row: Row): boolean;
   isOld(row: Row, at: number): boolean;
   limit: number;
@@ -96,6 +98,8 @@ function selection(args: Arguments): Selection {
   const since = args.one("--since");
   const sinceMs = since === null ? weekMs : parseDuration(since, "list");
   const wantsStopped = args.has("--all") || since !== null || statuses.some((word) => stoppedWords.includes(word));
+  // What is too old to be shown is counted by its name: that is enough where nothing is asked that only its record tells.
+  const isCounted = statuses.length + labels.length === 0 && [group, here, grep].every((each) => each === null);
   const tests: ((row: Row) => boolean)[] = [
     ({ session }) => wantsStopped || session.status.state !== "stopped",
     ({ session }) => !args.has("--needs-me") || statusWord(session) === "waiting",
@@ -110,7 +114,8 @@ function selection(args: Arguments): Selection {
       !args.has("--hosted") || (session.status.state === "running" && session.status.owner.kind === "host"),
   ];
   return {
-    stopped: wantsStopped ? "all" : noneStopped,
+    stopped: !wantsStopped ? noneStopped : isCounted ? writtenSince(Date.now() - sinceMs) : "all",
+    agents,
     keep: (row) => tests.every((test) => test(row)),
     isOld: ({ session }, at) =>
       session.status.state === "stopped" && (session.updatedAt ?? session.startedAt ?? at) < at - sinceMs,
@@ -139,7 +144,9 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
     : recent.slice(0, wanted.limit);
   // One after the other: each is a file read to its end.
   for (const [index, row] of rows.entries()) rows[index] = (await counting?.(row, context)) ?? row;
-  const omitted = { older: matching.length - recent.length, beyondLimit: recent.length - rows.length };
+  const unopened = all.unopened.filter(({ agent }) => wanted.agents.length === 0 || wanted.agents.includes(agent));
+  const older = wanted.stopped === noneStopped ? 0 : unopened.reduce((sum, { ids }) => sum + ids.length, 0);
+  const omitted = { older: older + matching.length - recent.length, beyondLimit: recent.length - rows.length };
   const conflicts = await conflictsOf(
     all.rows.map(({ session }) => session),
     context.env,

@@ -5,7 +5,7 @@ import type { Surroundings } from "../control/surroundings.ts";
 import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { Session, SessionList } from "../core/session.ts";
-import { lookAtSessions, type Wanted } from "../observe/observe.ts";
+import { lookAtSessions, noneStopped, type Wanted } from "../observe/observe.ts";
 import type { Context } from "./command.ts";
 
 export interface Row {
@@ -29,16 +29,18 @@ export interface Rows {
   at: number;
   complete: boolean;
   rows: Row[];
+  /** Sessions that nobody has, and whose records were not opened. */
+  unopened: SessionList["unopened"];
   /** What could not be read; only `readingProblems` say something about statuses. */
   problems: Problem[];
   notes: ReadNote[];
 }
 
 export async function lookAtRows({ env }: Context, wanted: Wanted = "all"): Promise<Rows> {
-  if (wanted !== "all") return decorated(await lookAtSessions({ adapters, env, wanted }), env);
+  if (wanted === noneStopped) return decorated(await lookAtSessions({ adapters, env, wanted }), env);
   const { openRecordCache } = await import("../observe/record-cache.ts");
   const cache = openRecordCache(env, Date.now());
-  const list = await lookAtSessions({ adapters, env, cache });
+  const list = await lookAtSessions({ adapters, env, wanted, cache });
   cache?.save();
   return decorated(list, env);
 }
@@ -75,14 +77,17 @@ function decorated(list: SessionList, env: Context["env"]): Rows {
   return { ...decorate(list, notes), problems: [...list.problems, ...problems], notes };
 }
 
-function decorate(list: SessionList, notes: readonly ReadNote[]): Pick<Rows, "at" | "complete" | "rows"> {
-  const refs = shortestRefs(list.sessions, list.unopened);
+function decorate(list: SessionList, notes: readonly ReadNote[]): Pick<Rows, "at" | "complete" | "rows" | "unopened"> {
+  const refs = shortestRefs(
+    list.sessions,
+    list.unopened.flatMap(({ ids }) => ids),
+  );
   const rows = list.sessions.map((session, index) => ({
     session,
     ref: refs[index] ?? "",
     launch: noteOf(session, notes),
   }));
-  return { at: list.at, complete: list.complete, rows };
+  return { at: list.at, complete: list.complete, rows, unopened: list.unopened };
 }
 
 /** By the session's id; before the agent has told it, by the tag of the process. */

@@ -26,7 +26,7 @@ export function meantByAll(args: Arguments, context: Context): Wanted {
   const meant = meantBy(args.words, context);
   if (meant === "all" || !(args.has("--group") || args.has("--label"))) return meant;
   const launched = launchedSessions(context);
-  return (id) => launched(id) || meant(id);
+  return (id, writtenAt) => launched(id) || meant(id, writtenAt);
 }
 
 export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {

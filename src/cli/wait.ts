@@ -50,7 +50,8 @@ export const wait: Command = {
       look: () =>
         lookAtRows(
           context,
-          (id) => wanted === "all" || wanted(id) || tracked.some(({ last }) => last.session.id === id),
+          (id, writtenAt) =>
+            wanted === "all" || wanted(id, writtenAt) || tracked.some(({ last }) => last.session.id === id),
         ),
       isEnough: (rows) => {
         const now = tracked.map((each) => each.in(rows, context));

@@ -36,7 +36,7 @@ export async function lookAround(env: Environment, wanted: Wanted = noneStopped)
   const evidence = await observe({
     adapters,
     env,
-    wanted: wanted === "all" ? wanted : (id) => noted.has(id) || wanted(id),
+    wanted: wanted === "all" ? wanted : (id, writtenAt) => noted.has(id) || wanted(id, writtenAt),
     patienceMs,
     processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });

@@ -22,7 +22,7 @@ export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[])
   if (table !== null) setParents(sessions, table);
   sessions.sort(bySessionOrder);
   const problems = collectProblems(evidence, rules);
-  const unopened = evidence.stores.flatMap((store) => store.unopened ?? []);
+  const unopened = evidence.stores.map(({ agent, unopened: ids = [] }) => ({ agent, ids }));
   return { at: evidence.at, complete: problems.length === 0, sessions, unopened, problems };
 }
 

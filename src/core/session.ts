@@ -74,7 +74,7 @@ export interface SessionList {
   complete: boolean;
   sessions: Session[];
   /** Ids of sessions that are not running, and that nobody asked about. */
-  unopened: string[];
+  unopened: { agent: string; ids: readonly string[] }[];
   problems: Problem[];
 }
 

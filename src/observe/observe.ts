@@ -21,8 +21,19 @@ import type { RecordCache } from "./record-cache.ts";
 import { recordAt, visitRecords } from "./records.ts";
 import { nameStore, readClaims, readRow, readStore } from "./stores.ts";
 
-/** Of the sessions that nobody has or may have, only these: the records of the others are not opened. */
-export type Wanted = "all" | ((id: string) => boolean);
+/**
+ * Of the sessions that nobody has or may have, only these: the records of the others are not opened. `writtenAt`: when the record
+ * was written to last, as the file system or its database says; null: nobody can tell.
+ */
+export type Wanted = "all" | ((id: string, writtenAt: () => number | null) => boolean);
+
+/** Written since then. Clocks differ, and a database may tell of its sessions a little late. */
+export const writtenSince =
+  (time: number): Wanted =>
+  (_id, writtenAt) =>
+    (writtenAt() ?? Number.POSITIVE_INFINITY) >= time - slackMs;
+
+const slackMs = 3_600_000;
 
 /** Who asks only for what runs or may run. */
 export const noneStopped: Wanted = () => false;
@@ -59,16 +70,16 @@ export async function observe(look: Look): Promise<Evidence> {
     const further = goneOnTo(sessions, unopened);
     // Here the records were read after the processes: who is still there had its session all the while.
     if (further.size === 0 && (look.processes !== undefined || areThere(sessions))) return evidence;
-    const before: (id: string) => boolean = wanted;
-    wanted = (id) => before(id) || further.has(id);
+    const before: Exclude<Wanted, "all"> = wanted;
+    wanted = (id, writtenAt) => further.has(id) || before(id, writtenAt);
   }
   return await observeOnce({ ...look, wanted: "all" });
 }
 
 /** Who asks for a conversation wants to know where it went. */
-function goneOnTo(sessions: readonly Session[], unopened: readonly string[]): Set<string> {
+function goneOnTo(sessions: readonly Session[], unopened: SessionList["unopened"]): Set<string> {
   const next = sessions.flatMap(({ status, continuedBy }) => (status.state === "stopped" ? (continuedBy ?? []) : []));
-  return new Set(next.length === 0 ? [] : unopened).intersection(new Set(next));
+  return new Set(next.length === 0 ? [] : unopened.flatMap(({ ids }) => ids)).intersection(new Set(next));
 }
 
 const areThere = (sessions: readonly Session[]): boolean =>
@@ -108,9 +119,14 @@ async function observeOnce(look: Look): Promise<Evidence> {
   const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
   if (look.wanted !== undefined && look.wanted !== "all") {
     const table = processes;
-    const asked = homes.all().flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
+    const asked = homes
+      .all()
+      .filter(({ home }) => !mayHang(home, mounts))
+      .flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
     hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
-    openNeeded(named, evidence, look.adapters, look.wanted, mounts, deadline);
+    // What a slow store, or a host, has used up is not taken from the others.
+    const rest = deadlineIn(look.patienceMs ?? defaultPatienceMs);
+    openNeeded(named, evidence, look.adapters, look.wanted, { mounts, deadline: rest, cache: look.cache ?? null });
   }
   await lookAgain(evidence, look.adapters, readTable, deadline, mounts);
   return evidence;

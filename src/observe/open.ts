@@ -4,6 +4,7 @@ import type { Evidence, Store } from "../core/evidence.ts";
 import { anyRecord, type Needed, neededRecords, outline } from "../core/needed.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { lookUpDirectories } from "./directories.ts";
+import { type RecordCache, statOf } from "./record-cache.ts";
 import { type FoundRecord, newestOf, visitFound } from "./records.ts";
 import { readFound } from "./stores.ts";
 
@@ -28,9 +29,8 @@ export function openNeeded(
   stores: readonly NamedStore[],
   evidence: Evidence,
   adapters: readonly Adapter[],
-  wanted: (id: string) => boolean,
-  mounts: string,
-  deadline: Deadline,
+  wanted: (id: string, writtenAt: () => number | null) => boolean,
+  { mounts, deadline, cache }: { mounts: string; deadline: Deadline; cache: RecordCache | null },
 ): void {
   const needed = neededRecords(evidence, adapters);
   const open = stores.filter(({ store }) => needed.idsOf(store) === null);
@@ -42,13 +42,16 @@ export function openNeeded(
     const unopened: string[] = [];
     for (const record of named) {
       const { subject } = record;
-      if (wanted(subject) || (ids === null ? isNeeded(store, subject) : ids.has(subject))) opened.push(record);
+      if (wanted(subject, () => writtenAt(record)) || (ids === null ? isNeeded(store, subject) : ids.has(subject)))
+        opened.push(record);
       else unopened.push(subject);
     }
-    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline));
+    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache));
     store.unopened = unopened;
   }
 }
+
+const writtenAt = ({ path, updatedAt }: FoundRecord): number | null => updatedAt ?? statOf(path)?.mtimeMs ?? null;
 
 /** Where any record may be somebody's: by what their names tell. */
 function neededAmong(

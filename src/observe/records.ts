@@ -16,6 +16,8 @@ export interface FoundRecord extends FoundFile {
   set: RecordSet;
   /** Where the session works, where that is told without reading the record. */
   cwd?: string | null;
+  /** When it was last written to, where that is told in the same way. */
+  updatedAt?: number | null;
 }
 
 /** A record that may be read now. Throws where it cannot be. */
@@ -65,8 +67,8 @@ function visitFile(
   if (assembled?.sessions != null) {
     const { sessions } = assembled;
     withReader(file.path, "database", (reader) => {
-      for (const { id, cwd = null } of sessions(reader)) {
-        const record: FoundRecord = { path: file.path, subject: id, set, cwd };
+      for (const { id, cwd = null, updatedAt = null } of sessions(reader)) {
+        const record: FoundRecord = { path: file.path, subject: id, set, cwd, updatedAt };
         if (isWanted(record)) visit(record, (use) => useAssembled(record, assembled, reader, use));
       }
     });

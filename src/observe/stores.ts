@@ -20,11 +20,7 @@ export function readStore(
   deadline: Deadline,
   cache: RecordCache | null = null,
 ): Store | null {
-  const found = visitStore(adapter, home, (record, read) =>
-    cache === null || record.set.assembled !== undefined
-      ? readFound(adapter, record, read, deadline)
-      : readCached(adapter, record, read, deadline, cache),
-  );
+  const found = visitStore(adapter, home, (record, read) => readFound(adapter, record, read, deadline, cache));
   return found === null ? null : { ...found.store, rows: found.visited };
 }
 
@@ -59,8 +55,17 @@ function visitStore<T>(
 }
 
 /** null: the file vanished between listing and reading, so there is no such record. */
-export const readFound = (adapter: Adapter, record: FoundRecord, read: ReadRecord, deadline: Deadline) =>
-  deadline.isOver() ? unreadRow(record, tooSlow(adapter, record.path)) : readRow(adapter, record, read);
+export function readFound(
+  adapter: Adapter,
+  record: FoundRecord,
+  read: ReadRecord,
+  deadline: Deadline,
+  cache: RecordCache | null,
+): Store["rows"][number] | null {
+  if (deadline.isOver()) return unreadRow(record, tooSlow(adapter, record.path));
+  const isFile = record.set.assembled === undefined;
+  return cache !== null && isFile ? readCached(adapter, record, read, cache) : readRow(adapter, record, read);
+}
 
 function findHome(home: string): "here" | "elsewhere" | "absent" {
   try {
@@ -90,7 +95,6 @@ function readCached(
   adapter: Adapter,
   record: FoundRecord,
   read: ReadRecord,
-  deadline: Deadline,
   cache: RecordCache,
 ): Store["rows"][number] | null {
   const stat = statOf(record.path);
@@ -105,7 +109,7 @@ function readCached(
       };
       return use({ ...file, beside }, open);
     });
-  const row = readFound(adapter, record, watched, deadline);
+  const row = readRow(adapter, record, watched);
   // What also depends on another file is not told by the state of this one.
   if (stat !== null && isAlone && row?.reading.ok === true) cache.keep(record.path, stat, row);
   return row;

@@ -30,7 +30,7 @@ export interface Told extends Reply {
   peakBytes: number;
 }
 
-export const listWords = ["list", "-a", "--json"];
+export const listWords = ["list", "-a", "--since", "9999d", "--json"];
 
 const patienceMs = 30_000;
 
