@@ -1,10 +1,10 @@
 // Lines of a file, forward and backward, against splitting the whole file at once.
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { linesBackward, linesForward } from "../../src/lib/jsonl.ts";
+import { eachLineWith, linesBackward, linesForward, needleOf, type Read } from "../../src/lib/jsonl.ts";
 
 const chunkBytes = 64 * 1024;
 const longestLine = 8 * 1024 * 1024;
@@ -32,6 +32,12 @@ const texts = (lines: Iterable<Buffer | null>): (string | null)[] =>
 const forward = (content: Buffer) => withBytes(content, (fd) => texts(linesForward(fd, content.length)));
 const backward = (content: Buffer, most = everything) =>
   withBytes(content, (fd) => texts(linesBackward(fd, content.length, most)));
+
+const linesWith = (bytes: number | Buffer, size: number, sought: readonly string[], read?: Read): string[] => {
+  const found: string[] = [];
+  eachLineWith(sought.map(needleOf), [bytes, 0, size], (line) => found.push(line.toString("latin1")), read);
+  return found;
+};
 
 /** What stands behind the last newline is no line yet. */
 const split = (content: Buffer): string[] => content.toString("latin1").split("\n").slice(0, -1);
@@ -87,6 +93,51 @@ describe("random content", () => {
         expect(back.length).toBeLessThanOrEqual(split(content).length);
       }),
     );
+  });
+});
+
+describe("lines with one of some texts in them", () => {
+  const someTexts = fc.array(fc.constantFrom("a", "{", "xx", "ax", "}\r", "x\u0001", "torn", '"a":'), {
+    minLength: 1,
+    maxLength: 4,
+  });
+
+  test("are those of the split that have one", () => {
+    fc.assert(
+      fc.property(aContent, someTexts, (content, sought) => {
+        const expected = split(content).filter((line) => sought.some((text) => line.includes(text)));
+        expect(withBytes(content, (fd) => linesWith(fd, content.length, sought))).toEqual(expected);
+        expect(linesWith(content, content.length, sought)).toEqual(expected);
+      }),
+    );
+  });
+
+  test("are the same however little is read at once", () => {
+    const few: Read = (fd, into, offset, length, position) => readSync(fd, into, offset, Math.min(length, 7), position);
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("a", "ab", "b".repeat(9), "", "{}\n{}"), { maxLength: 20 }), (lines) => {
+        const content = Buffer.from(lines.map((line) => `${line}\n`).join(""));
+        const expected = split(content).filter((line) => /[a{]/.test(line));
+        expect(withBytes(content, (fd) => linesWith(fd, content.length, ["a", "{"], few))).toEqual(expected);
+      }),
+    );
+  });
+
+  test("too long ones are passed over, in the middle, at the end, and in a row", () => {
+    const long = (bytes: number) => `a${"x".repeat(bytes - 1)}\n`;
+    const content = Buffer.from(
+      `a1\n${long(longestLine + 1)}${long(longestLine + 9_999_999)}a2\n${long(longestLine)}b\na3\n`,
+    );
+    const found = withBytes(content, (fd) => linesWith(fd, content.length, ["a"]));
+    expect(found.map((line) => (line.length > 9 ? line.length : line))).toEqual(["a1", "a2", longestLine, "a3"]);
+    const torn = Buffer.from(`a1\n${long(longestLine + 1).trimEnd()}`);
+    expect(withBytes(torn, (fd) => linesWith(fd, torn.length, ["a"]))).toEqual(["a1"]);
+  });
+
+  test("of a file that has become shorter it says how far it came", () => {
+    const content = Buffer.from("a\na\n");
+    const end = withBytes(content, (fd) => eachLineWith([needleOf("a")], [fd, 2, 100], () => {}));
+    expect(end).toBe(content.length);
   });
 });
 
