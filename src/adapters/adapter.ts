@@ -141,6 +141,11 @@ export interface Adapter extends AgentRules {
   tokensInTail: boolean;
   /** Denied calls can be counted in the record. */
   countsDenied: boolean;
+  /**
+   * Every line out of which `parseLine` takes usage, a cost or a refusal contains one of these, byte by byte as the agent writes
+   * it; other lines are then not parsed to count. Absent: every line is.
+   */
+  countedIn?: readonly string[];
   /** Records of subagents, below the folder that is named like the record; null: they are not kept apart. */
   subagentRecords: FileSet | null;
   /** A record continues another one's history (a fork without a copy): that one's id. */

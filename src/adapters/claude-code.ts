@@ -34,6 +34,8 @@ export const claudeCode: Adapter = {
   host: null,
   tokensInTail: false,
   countsDenied: true,
+  // Most results say `"is_error":false`: the key alone would find nearly every line.
+  countedIn: ['"usage"', '"totalCostUSD"', '"reject"', '"is_error":true', '"is_error": true'],
   role,
   announces: () => true,
   announcedIds: () => [],

@@ -47,6 +47,7 @@ export const codex: Adapter = {
   host: daemon,
   tokensInTail: true,
   countsDenied: false,
+  countedIn: ['"thread_token_usage"'],
   subagentRecords: null,
   historyOf: (file) => uuidIn(readHead(file.forward()).meta, "forked_from_id"),
   successions: null,

@@ -41,6 +41,7 @@ export const copilot: Adapter = {
   host: null,
   tokensInTail: false,
   countsDenied: true,
+  countedIn: ['"session.usage_record"', '"denied"'],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

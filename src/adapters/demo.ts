@@ -51,6 +51,7 @@ export const demo: Adapter = {
   },
   tokensInTail: false,
   countsDenied: true,
+  countedIn: ['"tokens"', '"denied"'],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

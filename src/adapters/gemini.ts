@@ -45,6 +45,7 @@ export const gemini: Adapter = {
   host: null,
   tokensInTail: false,
   countsDenied: false,
+  countedIn: ['"tokens"'],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

@@ -42,6 +42,7 @@ export const openclaw: Adapter = {
   host: gateway,
   tokensInTail: false,
   countsDenied: false,
+  countedIn: ['"usage"'],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

@@ -45,6 +45,7 @@ export const pi: Adapter = {
   host: null,
   tokensInTail: false,
   countsDenied: false,
+  countedIn: ['"usage"'],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

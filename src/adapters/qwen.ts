@@ -37,6 +37,7 @@ export const qwen: Adapter = {
   host: null,
   tokensInTail: false,
   countsDenied: true,
+  countedIn: ['"usageMetadata"', "was declined", "User did not allow tool call"],
   subagentRecords: null,
   historyOf: () => null,
   successions: null,

@@ -3,7 +3,8 @@ import type { Tokens } from "../core/evidence.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
 import { estimateUsd, readPrices } from "../observe/cost.ts";
-import { readTotals, type Totals } from "../observe/totals.ts";
+import { readCounts } from "../observe/counts.ts";
+import type { Counts } from "../observe/tally.ts";
 import type { Context } from "./command.ts";
 import { readingOf, recordOf } from "./record-of.ts";
 import type { Counted, Row } from "./sessions.ts";
@@ -14,7 +15,7 @@ const nothing: Counted = { tokens: null, denied: null, costUsd: null, costSource
 export async function count(row: Row, context: Context): Promise<Row> {
   if (row.session.record === null) return { ...row, counted: nothing };
   try {
-    const totals = readingOf(row, () => readTotals(recordOf(row)));
+    const totals = readingOf(row, () => readCounts(recordOf(row)));
     return { ...row, counted: await countedFrom(totals, row) };
   } catch (error) {
     if (!(error instanceof AgentctlError)) throw error;
@@ -36,7 +37,7 @@ export function countAgain(): typeof count {
   };
 }
 
-export async function countedFrom({ tokens, denied, costUsd, byModel }: Totals, row: Row): Promise<Counted> {
+export async function countedFrom({ tokens, denied, costUsd, byModel }: Counts, row: Row): Promise<Counted> {
   if (costUsd !== null) return { tokens, denied, costUsd, costSource: "agent" };
   if (tokens === null) return { ...nothing, denied };
   const estimate = estimateUsd(named(byModel, row.session.record?.facts.model ?? null), await readPrices());

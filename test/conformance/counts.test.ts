@@ -1,0 +1,66 @@
+// What every agent really wrote, line by line: counting says what reading everything says.
+import { describe, expect, test } from "bun:test";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { adapters } from "../../src/adapters/registry.ts";
+import type { RecordPlace } from "../../src/observe/conversation.ts";
+import { readCounts, subagentFiles } from "../../src/observe/counts.ts";
+import { findRecords, parseJson } from "../../src/observe/records.ts";
+import type { Counts } from "../../src/observe/tally.ts";
+import { readTotals } from "../../src/observe/totals.ts";
+import { casesOf, placeCase } from "./cases.ts";
+import { throwAwayFolder } from "./folder.ts";
+
+const shown = ({ tokens, byModel, denied, costUsd }: Counts) => ({ tokens, byModel: [...byModel], denied, costUsd });
+
+const linesOf = (path: string): string[] => readFileSync(path, "utf8").split(/(?<=\n)/);
+
+for (const adapter of adapters)
+  describe(`counted for ${adapter.agent}`, () => {
+    const isFile = ({ file }: RecordPlace): boolean => file.set.assembled === undefined;
+
+    test.each(casesOf(adapter).map((captured) => [captured.name, captured] as const))("%s", (_name, captured) => {
+      using folder = throwAwayFolder();
+      const home = placeCase(adapter, captured, folder.path);
+      for (const file of findRecords(adapter, home).visited) {
+        const place: RecordPlace = { adapter, home, file };
+        const check = () => {
+          const whole = shown(readTotals(place));
+          expect(shown(readCounts(place))).toEqual(whole);
+        };
+        check();
+        if (!isFile(place)) continue;
+        for (const { path } of [file, ...subagentFiles(place)]) {
+          const lines = linesOf(path);
+          writeFileSync(path, "");
+          for (const line of lines) {
+            const half = line.slice(0, line.length / 2);
+            appendFileSync(path, half);
+            check();
+            appendFileSync(path, line.slice(half.length));
+            check();
+          }
+        }
+      }
+    });
+
+    test("every line that counts holds one of the texts, also when JSON is written with spaces", () => {
+      using folder = throwAwayFolder();
+      const { countedIn = ["{"], agent } = adapter;
+      for (const [index, captured] of casesOf(adapter).entries()) {
+        const home = placeCase(adapter, captured, join(folder.path, String(index)));
+        const places = findRecords(adapter, home).visited.map((file): RecordPlace => ({ adapter, home, file }));
+        for (const place of places.filter(isFile))
+          for (const { path } of [place.file, ...subagentFiles(place)])
+            for (const text of linesOf(path)) {
+              const line = parseJson(Buffer.from(text));
+              const facts = line.ok ? adapter.parseLine(line.value) : null;
+              if (!line.ok || facts === null || (facts.usage === null && facts.costUsd === null && facts.denied === 0))
+                continue;
+              const spaced = JSON.stringify(line.value, null, 1).replaceAll(/\n */g, " ");
+              for (const written of [text, spaced])
+                expect([agent, text, countedIn.some((each) => written.includes(each))]).toEqual([agent, text, true]);
+            }
+      }
+    });
+  });
