@@ -5,6 +5,7 @@ import { oneLine } from "../lib/width.ts";
 import { estimateUsd, readPrices } from "../observe/cost.ts";
 import { readCounts } from "../observe/counts.ts";
 import type { Counts } from "../observe/tally.ts";
+import { totalsCache } from "../observe/totals-cache.ts";
 import type { Context } from "./command.ts";
 import { readingOf, recordOf } from "./record-of.ts";
 import type { Counted, Row } from "./sessions.ts";
@@ -15,7 +16,7 @@ const nothing: Counted = { tokens: null, denied: null, costUsd: null, costSource
 export async function count(row: Row, context: Context): Promise<Row> {
   if (row.session.record === null) return { ...row, counted: nothing };
   try {
-    const totals = readingOf(row, () => readCounts(recordOf(row)));
+    const totals = readingOf(row, () => readCounts(recordOf(row), totalsCache(context.env)));
     return { ...row, counted: await countedFrom(totals, row) };
   } catch (error) {
     if (!(error instanceof AgentctlError)) throw error;

@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 
 let counter = 0;
 
-/** `mayBeLost`: of no use to anybody after a crash of the machine, so that nobody waits for the disk. */
-export function writeFileAtomically(path: string, text: string, mayBeLost = false): void {
+/** "soon": after a power cut it may be there in part; for what can be told from that, and made again. */
+export function writeFileAtomically(path: string, text: string, durable: "now" | "soon" = "now"): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   counter += 1;
   const temporary = `${path}.${process.pid}.${counter}.tmp`;
@@ -13,7 +13,7 @@ export function writeFileAtomically(path: string, text: string, mayBeLost = fals
   try {
     try {
       writeWhole(fd, text);
-      if (!mayBeLost) fsyncSync(fd);
+      if (durable === "now") fsyncSync(fd);
     } finally {
       closeSync(fd);
     }

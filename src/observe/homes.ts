@@ -27,6 +27,10 @@ const settingsPath = (env: Environment): string =>
 export const cacheFolder = (env: Environment): string =>
   join(env["XDG_CACHE_HOME"] || join(env["HOME"] ?? "/", ".cache"), "agentctl");
 
+/** Without a home of its own it has no place. */
+export const wantsCache = (env: Environment): boolean =>
+  !env["AGENTCTL_NO_CACHE"] && (env["XDG_CACHE_HOME"] || env["HOME"] || "").startsWith("/");
+
 export function readSettings(env: Environment): { settings: Settings; problems: Problem[] } {
   const path = settingsPath(env);
   const none: Settings = { homes: {}, insideAgents: "guarded", worktrees: null };

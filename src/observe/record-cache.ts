@@ -4,10 +4,10 @@ import { readFileSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../core/evidence.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { checksum } from "../sys/checksum.ts";
-import { selfStamp } from "../sys/self.ts";
+import { hashOf } from "../sys/hash.ts";
+import { ownBuild } from "../sys/self.ts";
 import { errorCode } from "./failure.ts";
-import { cacheFolder, type Environment } from "./homes.ts";
+import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
 
 type Row = Store["rows"][number];
 
@@ -32,7 +32,7 @@ const mostEntries = 20_000;
 
 /** null: switched off, or nobody could say which version of the parsers wrote it. */
 export function openRecordCache(env: Environment, now: number): RecordCache | null {
-  const version = env["AGENTCTL_NO_CACHE"] ? null : selfStamp();
+  const version = wantsCache(env) ? ownBuild() : null;
   if (version === null) return null;
   const path = join(cacheFolder(env), "records");
   const known = load(path, version);
@@ -57,7 +57,7 @@ export function openRecordCache(env: Environment, now: number): RecordCache | nu
       const entries = [...used, ...others].slice(0, mostEntries);
       try {
         const body = JSON.stringify(entries);
-        writeFileAtomically(path, `${version} ${checksum(body)}\n${body}`, true);
+        writeFileAtomically(path, `${version} ${hashOf(body)}\n${body}`, "soon");
       } catch (error) {
         if (errorCode(error) === "") throw error;
       }
@@ -73,7 +73,7 @@ function load(path: string, version: string): Map<string, Entry> {
     const end = text.indexOf("\n");
     const body = text.slice(end + 1);
     // Our own words, of our own type, if they are whole.
-    return text.slice(0, end) === `${version} ${checksum(body)}` ? new Map(JSON.parse(body)) : new Map();
+    return text.slice(0, end) === `${version} ${hashOf(body)}` ? new Map(JSON.parse(body)) : new Map();
   } catch (error) {
     if (errorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
     return new Map();

@@ -1,12 +1,20 @@
-// How to start ourselves again: the compiled binary, or bun with our source.
+// Ourselves: how to start us again (the compiled binary, or bun with our source), and which build we are.
 import { statSync } from "node:fs";
 
-export const selfCommand = (): string[] =>
-  Bun.main.startsWith("/$bunfs") ? [process.execPath] : [process.execPath, Bun.main];
+const isCompiled = (): boolean => Bun.main.startsWith("/$bunfs");
 
-/** Which build this is; null: not a compiled one, whose source may change at any time. */
-export function selfStamp(): string | null {
-  if (!Bun.main.startsWith("/$bunfs")) return null;
-  const { size, mtimeMs } = statSync(process.execPath);
-  return `${size}:${mtimeMs}`;
+export const selfCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main]);
+
+/** null: the source is run as it is, and may be another one the next time. */
+export function ownBuild(): string | null {
+  if (!isCompiled()) return null;
+  try {
+    // By its path we might meet the build that has taken our place.
+    const path = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(" ");
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
+  }
 }

@@ -1,4 +1,5 @@
-// What every agent really wrote, line by line: counting says what reading everything says.
+// What every agent really wrote, line by line: counting on from the last count says the same as counting anew, and both say
+// what reading everything says.
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,11 +23,13 @@ for (const adapter of adapters)
     test.each(casesOf(adapter).map((captured) => [captured.name, captured] as const))("%s", (_name, captured) => {
       using folder = throwAwayFolder();
       const home = placeCase(adapter, captured, folder.path);
+      const cache = { folder: join(folder.path, "cache"), build: "this" };
       for (const file of findRecords(adapter, home).visited) {
         const place: RecordPlace = { adapter, home, file };
         const check = () => {
           const whole = shown(readTotals(place));
-          expect(shown(readCounts(place))).toEqual(whole);
+          expect(shown(readCounts(place, null))).toEqual(whole);
+          expect(shown(readCounts(place, cache))).toEqual(whole);
         };
         check();
         if (!isFile(place)) continue;

@@ -1,12 +1,14 @@
 // Each parser by itself, so that nobody catches what it throws: records, lines, announcements, histories, settings.
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { read } from "../../src/core/problem.ts";
 import { linesBackward, linesForward } from "../../src/lib/jsonl.ts";
-import { entryOf } from "../../src/observe/conversation.ts";
+import { entryOf, type RecordPlace } from "../../src/observe/conversation.ts";
+import { readCounts } from "../../src/observe/counts.ts";
 import { withFile } from "../../src/observe/files.ts";
 import { parseJson, recordFile } from "../../src/observe/records.ts";
-import { sumUp } from "../../src/observe/totals.ts";
+import type { Counts } from "../../src/observe/tally.ts";
+import { sumUp, type Totals } from "../../src/observe/totals.ts";
 import type { Dice } from "../truth/random.ts";
 import { filesNamed, type Material } from "./corpus.ts";
 import { jsonOf, mutate, mutatedJson, repetitive } from "./mutate.ts";
@@ -79,8 +81,29 @@ function recordCheck({ adapter }: Material, scratch: string, id: string, input: 
       ...(sameLines ? [] : [`${entries.length} lines forward, ${backward} backward`]),
       ...new Set(facts.flatMap(lineFaults)),
       ...totalsFaults(sumUp(entries)),
+      ...countFaults({ adapter, home: "/", file: { ...file, set: plainFiles } }, sumUp(entries), input),
     ];
   });
+}
+
+const plainFiles = { folder: "", name: /./ };
+
+/** Counting passes most lines over, and goes on where it ended before: it must not matter. */
+function countFaults(place: RecordPlace, totals: Totals, input: Buffer): string[] {
+  const { adapter, file } = place;
+  const cache = { folder: `${file.path}-cache`, build: "this" };
+  rmSync(cache.folder, { recursive: true, force: true });
+  const text = ({ tokens, byModel, denied, costUsd }: Counts): string =>
+    JSON.stringify([tokens, [...byModel], adapter.countsDenied ? denied : null, costUsd]);
+  const anew = text(readCounts(place, null));
+  const grown = [0.3, 0.9, 1].map((part) => {
+    writeFileSync(file.path, input.subarray(0, input.length * part));
+    return text(readCounts(place, cache));
+  });
+  return [
+    ...(anew === text(totals) ? [] : ["counted otherwise than read"]),
+    ...(anew === grown.at(-1) ? [] : ["counted on otherwise than anew"]),
+  ];
 }
 
 function lineCheck({ adapter }: Material, input: Buffer): string[] {
