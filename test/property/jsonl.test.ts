@@ -124,7 +124,7 @@ describe("lines with one of some texts in them", () => {
   });
 
   test("too long ones are passed over, in the middle, at the end, and in a row", () => {
-    const long = (bytes: number) => `a${"x".repeat(bytes - 1)}\n`;
+    const long = (bytes: number) => `a${"x".repeat(bytes - 2)}a\n`;
     const content = Buffer.from(
       `a1\n${long(longestLine + 1)}${long(longestLine + 9_999_999)}a2\n${long(longestLine)}b\na3\n`,
     );

@@ -26,6 +26,7 @@ import { join } from "node:path";
 import { claudeCode } from "../../src/adapters/claude-code.ts";
 import { demo } from "../../src/adapters/demo.ts";
 import { pi as piAdapter } from "../../src/adapters/pi.ts";
+import { qwen } from "../../src/adapters/qwen.ts";
 import type { RecordPlace } from "../../src/observe/conversation.ts";
 import { type Means, readCounts } from "../../src/observe/counts.ts";
 import { wantsCache } from "../../src/observe/homes.ts";
@@ -140,7 +141,9 @@ describe("only what was added is read", () => {
 });
 
 describe("counted anew", () => {
-  const text = said("a", 1) + cost(3) + said("b", 2) + denied + said("c", 3);
+  // The middle is far from both ends, which are looked at again.
+  const far = result("x".repeat(10_000));
+  const text = said("a", 1) + cost(3) + far + said("b", 2) + denied + far + said("c", 3);
   const other = said("a", 9) + cost(4) + said("d", 2) + result("fine", true) + said("c", 3);
   const changes: [name: string, (path: string) => void][] = [
     ["cut", (path) => truncateSync(path, said("a", 1).length)],
@@ -148,7 +151,10 @@ describe("counted anew", () => {
     ["cut and grown beyond what it was", (path) => writeFileSync(path, other + text)],
     ["replaced by a longer one", (path) => replace(path, other + text)],
     ["replaced by one of the same length", (path) => replace(path, text.replace("approval", "patience"))],
-    ["replaced by one that begins and ends the same", (path) => replace(path, large + text)],
+    [
+      "replaced by one with another middle, and grown",
+      (path) => replace(path, text.replace('tokens":2', 'tokens":7') + said("more", 5)),
+    ],
     ["written over in place, as long as before", (path) => overwrite(path, text.replaceAll('"a"', '"c"'))],
     ["one byte changed", (path) => overwrite(path, text.replace('tokens":2', 'tokens":7'))],
     [
@@ -159,12 +165,16 @@ describe("counted anew", () => {
         utimesSync(path, atime, mtime);
       },
     ],
-    ["its beginning changed, and grown", (path) => overwrite(path, text.replace('tokens":1', 'tokens":7') + other)],
-    ["its end changed, and grown", (path) => overwrite(path, text.replace('tokens":3', 'tokens":7') + other)],
+    [
+      "its beginning changed, and grown",
+      (path) => overwrite(path, text.replace('tokens":1', 'tokens":7') + said("more", 5)),
+    ],
+    ["its end changed, and grown", (path) => overwrite(path, text.replace('tokens":3', 'tokens":7') + said("more", 5))],
   ];
   for (const aheadMs of [0, minute])
     test.each(changes)(`%s, counted ${aheadMs === 0 ? "at once" : "after a while"} before`, async (_name, change) => {
       const record = new GrowingRecord(text);
+      utimesSync(record.path, 1_000_000_000, 1_000_000_000);
       record.check({ aheadMs });
       // The next tick of the clock that files get their times from.
       if (aheadMs > 0) await untilTimesMove(record.folder);
@@ -303,6 +313,19 @@ test("several at once, while the record grows: each sees some beginning of it, a
   expect(record.count().tokens?.output).toBe(1000);
   expect(record.kept).toBeTruthy();
 }, 60_000);
+
+test("both ways in which Qwen says that a call was refused are found", () => {
+  const record = new GrowingRecord("");
+  const answer = (output: string): string =>
+    `${JSON.stringify({
+      ...{ type: "tool_result", sessionId: "s", message: { parts: [{ functionResponse: { response: { output } } }] } },
+    })}\n`;
+  const texts = ['Qwen Code requires permission to use "edit", which was declined.', "User did not allow tool call"];
+  for (const [index, text] of texts.entries()) {
+    appendFileSync(record.path, answer("fine") + answer(text));
+    expect(readCounts({ ...record.place, adapter: qwen }, null).denied).toBe(index + 1);
+  }
+});
 
 describe("whether anything is kept", () => {
   test("not without a home, and not where somebody says so", () => {
