@@ -10,6 +10,7 @@ import type { Environment } from "../observe/homes.ts";
 import { lookAtSessions } from "../observe/observe.ts";
 import { readProcess } from "../observe/processes.ts";
 import { tryLock } from "../sys/file-lock.ts";
+import { git } from "./git.ts";
 import { type HookKind, type HookRun, writeHookRun } from "./hook-runs.ts";
 import { handedLock, hookEnvironment } from "./hooks.ts";
 import { launchFiles, type ReadNote, readNote } from "./notes.ts";
@@ -152,7 +153,7 @@ async function run(due: Due, env: Environment): Promise<void> {
   write({});
   const cwd = [due.directory, env["HOME"]].find((path) => path != null && isDirectory(path)) ?? "/";
   try {
-    const order = { command, cwd, env: { ...variables(due, env), PWD: cwd }, log };
+    const order = { command, cwd, env: { ...(await variables(due, env)), PWD: cwd }, log };
     const { status, timedOut, drained } = await performHook({ ...order, ...limits }, (pid) =>
       write({ process: readProcess(pid)?.identity ?? null }),
     );
@@ -176,7 +177,7 @@ function isDirectory(path: string): boolean {
 }
 
 /** Empty where it is not known. */
-function variables({ kind, note, session, directory, late }: Due, env: Environment): Record<string, string> {
+async function variables({ kind, note, session, directory, late }: Due, env: Environment) {
   const { AGENTCTL_LATE: _outer, ...plain } = hookEnvironment(env, note) as Record<string, string>;
   const facts = session?.record?.facts;
   return {
@@ -187,10 +188,23 @@ function variables({ kind, note, session, directory, late }: Due, env: Environme
     AGENTCTL_GROUP: note.group ?? "",
     AGENTCTL_NAME: note.name ?? "",
     AGENTCTL_MODEL: facts?.model ?? "",
-    AGENTCTL_BRANCH: facts?.branch ?? "",
+    AGENTCTL_BRANCH: facts?.branch ?? (await branchAt(directory, env)),
     AGENTCTL_LAUNCH_ID: note.id,
     AGENTCTL_EXIT_STATUS: kind === "exit" && note.exit !== null ? String(note.exit.status) : "",
     AGENTCTL_OUTCOME: kind === "exit" ? (outcomeOf(session) ?? "") : "",
     ...(late ? { AGENTCTL_LATE: "1" } : {}),
   };
+}
+
+/** For agents that write it down late, or not at all. */
+async function branchAt(directory: string | null, env: Environment): Promise<string> {
+  if (directory === null) return "";
+  try {
+    const { ok, out } = await git(directory, ["symbolic-ref", "--quiet", "--short", "HEAD"], env);
+    return ok ? out.trim() : "";
+  } catch (error) {
+    // No reason not to run it.
+    if (!(error instanceof Error)) throw error;
+    return "";
+  }
 }

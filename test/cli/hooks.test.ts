@@ -7,6 +7,7 @@ import { demo } from "../../src/adapters/demo.ts";
 import { checkHooks } from "../../src/cli/launch-order.ts";
 import { waitFor } from "../conformance/wait.ts";
 import { ActingWorld, isAlive, readProcess } from "./acting.ts";
+import { repositoryWorld } from "./repository.ts";
 import { binary } from "./world.ts";
 
 interface Hook {
@@ -87,6 +88,14 @@ async function holderKilled(world: ActingWorld): Promise<void> {
 const runners = (world: ActingWorld) => world.processes().filter(({ argv }) => argv.includes("run-hook"));
 
 describe("what a hook gets", () => {
+  test("the branch of its place, where the record does not tell it", async () => {
+    await using here = await repositoryWorld();
+    const file = join(here.root, "branch");
+    await here.launchHere("say:x", "--worktree", "--name", "w", "--on-start", `echo "$AGENTCTL_BRANCH" >'${file}'`);
+    await waitFor("the hook", () => existsSync(file) && readFileSync(file, "utf8") === "agentctl/w\n");
+    await here.untilAlone();
+  });
+
   test("the session's facts and no tag; on-start first, on-exit after the end", async () => {
     await using world = new ActingWorld();
     const start = toFile("start");
