@@ -3,6 +3,7 @@
 import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
+import { hasLetGo, notLiveIn } from "../control/leaving.ts";
 import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } from "../control/manual-locks.ts";
 import { lockedText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
@@ -100,8 +101,10 @@ const placeNamed = (directory: string, { cwd }: Context): string => {
 async function list(args: Arguments, context: Context): Promise<number> {
   const all = await lookAtRows(context, noneStopped);
   const { locks, problems } = readLocks(context.env, all.at);
+  const isOver = notLiveIn(all.rows.map(({ session }) => session));
   const derived = all.rows
     .filter(({ session }) => session.status.state !== "stopped" && isBusy(session))
+    .filter(({ session }) => !hasLetGo(session, all.notes, isOver))
     .map((row) => ({ row, place: placeOf(row.session.cwd) }));
   context.err(problemLines([...all.problems, ...problems]));
   if (args.has("--json")) {

@@ -4,6 +4,8 @@ import { repositoryOf } from "../observe/dialogs.ts";
 import type { Environment } from "../observe/homes.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
 import { placeOf } from "../observe/place.ts";
+import { hasLetGo, notLiveIn } from "./leaving.ts";
+import { readNotes } from "./notes.ts";
 
 export interface Conflict {
   /** "index": they work in one worktree. "file": both have changed the same files. */
@@ -28,9 +30,11 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
     const main = place === null ? null : (repositoryOf(place)?.main ?? null);
     return place === null || main === null ? [] : [{ session, place, main }];
   });
-  const pairs = live.flatMap((a, index) =>
+  const meeting = live.flatMap((a, index) =>
     live.slice(index + 1).flatMap((b) => (a.main === b.main && !isKin(a.session, b.session) ? [[a, b] as const] : [])),
   );
+  const gone = goneOf(meeting.flat(), sessions, env);
+  const pairs = meeting.filter((pair) => !pair.some((each) => gone.has(each)));
   if (pairs.length === 0) return [];
   const { changedFiles, editedFiles } = await import("./changed-files.ts");
   const apart = pairs.filter(([a, b]) => a.place !== b.place);
@@ -51,6 +55,14 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
       ...(files.length > 0 ? [{ kind: "file" as const, sessions: both, files }] : []),
     ];
   });
+}
+
+/** Those that are done, and only take their time to end. The notes are read only where somebody has no session. */
+function goneOf(live: readonly Live[], sessions: readonly Session[], env: Environment): Set<Live> {
+  const nameless = live.filter(({ session }) => session.id === null);
+  if (nameless.length === 0) return new Set();
+  const { notes } = readNotes(env);
+  return new Set(nameless.filter(({ session }) => hasLetGo(session, notes, notLiveIn(sessions))));
 }
 
 /** A session and the one that it was started from share their place on purpose. */

@@ -8,6 +8,7 @@ import { runDueHooks } from "./due-hooks.ts";
 import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { forgetExpired } from "./keep.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
+import { hasLetGo } from "./leaving.ts";
 import { type LaunchNote, readNotes } from "./notes.ts";
 import { type Occupant, occupantsOf, oneAtATime, startingHolders } from "./places.ts";
 import { startInHost } from "./start-hosted.ts";
@@ -103,16 +104,13 @@ function tidyUp({ env, warn }: StartRequest, around: Surroundings): void {
   }
 }
 
-/** Without those that are on their way out: launched by us, and the session that they told us is over. */
+/** Without those that are on their way out. */
 function others({ list }: Surroundings, before: Session | null, notes: readonly LaunchNote[]): Session[] {
-  const isOver = (session: Session): boolean => {
-    const tags = session.processes.map(({ detail }) => detail?.env?.["AGENTCTL_TAG"]);
-    const note = session.id === null ? notes.find(({ id }) => tags.includes(id)) : undefined;
-    return (
-      note !== undefined && list.sessions.some(({ id, status }) => id === note.session && status.state === "stopped")
-    );
-  };
-  return list.sessions.filter((session) => (before === null || !isSameSession(session, before)) && !isOver(session));
+  const isOver = (told: string): boolean =>
+    list.sessions.some(({ id, status }) => id === told && status.state === "stopped");
+  return list.sessions.filter(
+    (session) => (before === null || !isSameSession(session, before)) && !hasLetGo(session, notes, isOver),
+  );
 }
 
 function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occupant[]): void {
