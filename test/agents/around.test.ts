@@ -497,3 +497,33 @@ test("the notes may go while they run: no status depends on them", async () => {
   expect(existsSync(join(home, "launches"))).toBe(false);
   expect((await rows(world)).map(({ status }) => status)).toEqual(Array(4).fill("completed"));
 });
+
+test("conflicts by the records: an edit that was denied is none; a patch is one, also after it was committed", async () => {
+  await using world = await here([claude, codex]);
+  const launch = (agent: string, name: string, permission: string, ...calls: string[]) =>
+    acted(world, [
+      ...["launch", agent, [...calls, "HOLD=r", "SAY=done"].join("\n"), "--worktree", "--name", name],
+      ...["--permission", permission],
+    ]);
+  const write = (name: string): string =>
+    `TOOL=Write ${JSON.stringify({ file_path: join(at(world, name), "shared.txt"), content: "x\n" })}`;
+  const patch = "apply_patch <<'E'\n*** Begin Patch\n*** Add File: shared.txt\n+by codex\n*** End Patch\nE";
+  const denied = await launch("claude", "denied", "read", write("denied"));
+  const patched = await launch(
+    "codex",
+    "patched",
+    "bypass",
+    `TOOL=exec_command ${JSON.stringify({ cmd: patch })}`,
+    `BASH=git add . && git ${who.join(" ")} commit -qm patched && touch ${world.dir}/committed`,
+  );
+  await waitFor("the commit", () => existsSync(join(world.dir, "committed")));
+  expect(git(at(world, "patched"), "status", "--porcelain")).toBe("");
+  await until(world, "the refusal", async () => (await json<Row>(world, "status", denied)).denied === 1);
+  expect(existsSync(join(at(world, "denied"), "shared.txt"))).toBe(false);
+  expect(await conflicts(world)).toEqual([]);
+  const wrote = await launch("claude", "wrote", "edit", write("wrote"));
+  await waitFor("shared.txt", () => existsSync(join(at(world, "wrote"), "shared.txt")));
+  expect(await conflicts(world)).toEqual([
+    { kind: "file", sessions: expect.arrayContaining([patched, wrote]), files: ["shared.txt"] },
+  ]);
+});
