@@ -22,7 +22,9 @@ export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[])
   if (table !== null) setParents(sessions, table);
   sessions.sort(bySessionOrder);
   const problems = collectProblems(evidence, rules);
-  const unopened = evidence.stores.map(({ agent, unopened: ids = [] }) => ({ agent, ids }));
+  const unopened = evidence.stores
+    .flatMap(({ agent, unopened: ids = [] }) => (ids.length === 0 ? [] : [{ agent, ids }]))
+    .sort((a, b) => compareText(a.agent, b.agent) || compareText(a.ids[0] ?? "", b.ids[0] ?? ""));
   return { at: evidence.at, complete: problems.length === 0, sessions, unopened, problems };
 }
 

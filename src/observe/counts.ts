@@ -40,7 +40,7 @@ function tallyOf(adapter: Adapter, file: FoundRecord, cache: TotalsCache | null,
   const open = openRecord(file);
   try {
     // What was put together in memory is read already.
-    if (cache !== null && typeof open.bytes === "number")
+    if (cache !== null && typeof open.bytes === "number" && open.size >= cache.leastBytes)
       return keptTally(adapter, { agent: adapter.agent, path: file.path }, open.bytes, cache, means);
     const tally = newTally();
     eachLineWith(needlesOf(adapter), [open.bytes, 0, open.size], (line) => add(tally, adapter, line), means.read);

@@ -20,7 +20,8 @@ interface Status {
 
 const reply = (text: string, output: number) => ({ type: "reply", text, tokens: { output } });
 const talk = [
-  { type: "prompt", text: "paint it" },
+  // Of short records nothing is kept.
+  { type: "prompt", text: `paint it${" please".repeat(200_000)}` },
   reply("Blue.", 40),
   reply("Done.", 2),
   { type: "end", outcome: "completed" },

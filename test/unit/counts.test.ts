@@ -44,7 +44,7 @@ const minute = 60_000;
 class GrowingRecord {
   readonly folder = join(root, String(++made));
   readonly path = join(this.folder, "11111111-1111-4111-8111-111111111111.jsonl");
-  readonly cache: TotalsCache = { folder: join(this.folder, "cache", "totals"), build: "one" };
+  readonly cache: TotalsCache = { folder: join(this.folder, "cache", "totals"), build: "one", leastBytes: 0 };
   readonly place: RecordPlace = {
     adapter: claudeCode,
     home: this.folder,
