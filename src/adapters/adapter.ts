@@ -142,8 +142,8 @@ export interface Adapter extends AgentRules {
   /** Denied calls can be counted in the record. */
   countsDenied: boolean;
   /**
-   * Every line out of which `parseLine` takes usage, a cost or a refusal contains one of these, byte by byte as the agent writes
-   * it; other lines are then not parsed to count. Absent: every line is.
+   * Every line out of which `parseLine` takes usage, a cost or a refusal contains one of these (a text as the agent writes it, or
+   * `"key":value`, with blanks around the colon or without); other lines are then not parsed to count. Absent: every line is.
    */
   countedIn?: readonly string[];
   /** Records of subagents, below the folder that is named like the record; null: they are not kept apart. */

@@ -35,7 +35,7 @@ export const claudeCode: Adapter = {
   tokensInTail: false,
   countsDenied: true,
   // Most results say `"is_error":false`: the key alone would find nearly every line.
-  countedIn: ['"usage"', '"totalCostUSD"', '"reject"', '"is_error":true', '"is_error": true'],
+  countedIn: ['"usage"', '"totalCostUSD"', '"reject"', '"is_error":true'],
   role,
   announces: () => true,
   announcedIds: () => [],

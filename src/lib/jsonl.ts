@@ -66,16 +66,25 @@ export function* linesBackward(bytes: Bytes, size: number, most: number): Genera
 /** What is read at once where nearly all of it is passed over. */
 const blockBytes = 1024 * 1024;
 
-/** A text to look for: bytes are searched for its end from a rare letter on, which takes half the time, and then compared. */
+/**
+ * A text to look for, or a key with its value, like `"done":true`: then blanks around the colon do not matter. Bytes are searched
+ * for the part from a rare letter on, which takes half the time; what stands around it is compared.
+ */
 export interface Needle {
-  whole: Buffer;
-  end: Buffer;
+  before: Buffer;
+  rare: Buffer;
+  value: Buffer | null;
 }
 
-export const needleOf = (text: string): Needle => ({
-  whole: Buffer.from(text),
-  end: Buffer.from(text.slice(Math.max(0, text.search(/[_A-Zjqxz]/)))),
-});
+export function needleOf(text: string): Needle {
+  const [, key = text, value = null] = /^(".*"):(.*)$/.exec(text) ?? [];
+  const at = Math.max(0, key.search(/[_A-Zjqxz]/));
+  return {
+    before: Buffer.from(key.slice(0, at)),
+    rare: Buffer.from(key.slice(at)),
+    value: value === null ? null : Buffer.from(value),
+  };
+}
 
 /**
  * Hands on the complete lines with one of these texts in them, oldest first: each is good only until the next one. Lines that
@@ -126,11 +135,25 @@ function linesIn(block: Buffer, needles: readonly Needle[], use: (line: Buffer) 
   }
 }
 
-function placeOf({ whole, end }: Needle, block: Buffer, from: number): number {
-  const skipped = whole.length - end.length;
-  for (let at = block.indexOf(end, from + skipped); at !== -1; at = block.indexOf(end, at + 1))
-    if (skipped === 0 || block.compare(whole, 0, whole.length, at - skipped, at + end.length) === 0) return at;
+function placeOf({ before, rare, value }: Needle, block: Buffer, from: number): number {
+  for (let at = block.indexOf(rare, from + before.length); at !== -1; at = block.indexOf(rare, at + 1))
+    if (standsAt(before, block, at - before.length) && (value === null || isValue(value, block, at + rare.length)))
+      return at;
   return Number.POSITIVE_INFINITY;
+}
+
+const standsAt = (text: Buffer, block: Buffer, at: number): boolean =>
+  text.length === 0 || block.compare(text, 0, text.length, at, Math.min(block.length, at + text.length)) === 0;
+
+function isValue(value: Buffer, block: Buffer, behindKey: number): boolean {
+  const colon = afterBlanks(block, behindKey);
+  return block[colon] === 58 && standsAt(value, block, afterBlanks(block, colon + 1));
+}
+
+function afterBlanks(block: Buffer, from: number): number {
+  let at = from;
+  while (block[at] === 32 || block[at] === 9 || block[at] === 13) at += 1;
+  return at;
 }
 
 /** Where the last complete line between two positions ends; `from` if there is none. */

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { adapters } from "../../src/adapters/registry.ts";
+import { eachLineWith, needleOf } from "../../src/lib/jsonl.ts";
 import type { RecordPlace } from "../../src/observe/conversation.ts";
 import { readCounts, subagentFiles } from "../../src/observe/counts.ts";
 import { findRecords, parseJson } from "../../src/observe/records.ts";
@@ -49,7 +50,7 @@ for (const adapter of adapters)
 
     test("every line that counts holds one of the texts, also when JSON is written with spaces", () => {
       using folder = throwAwayFolder();
-      const { countedIn = ["{"], agent } = adapter;
+      const needles = (adapter.countedIn ?? ["{"]).map(needleOf);
       for (const [index, captured] of casesOf(adapter).entries()) {
         const home = placeCase(adapter, captured, join(folder.path, String(index)));
         const places = findRecords(adapter, home).visited.map((file): RecordPlace => ({ adapter, home, file }));
@@ -60,9 +61,13 @@ for (const adapter of adapters)
               const facts = line.ok ? adapter.parseLine(line.value) : null;
               if (!line.ok || facts === null || (facts.usage === null && facts.costUsd === null && facts.denied === 0))
                 continue;
-              const spaced = JSON.stringify(line.value, null, 1).replaceAll(/\n */g, " ");
-              for (const written of [text, spaced])
-                expect([agent, text, countedIn.some((each) => written.includes(each))]).toEqual([agent, text, true]);
+              const spaced = `${JSON.stringify(line.value, null, 1).replaceAll(/\n */g, " ")}\n`;
+              for (const written of [text, spaced]) {
+                const found: string[] = [];
+                const bytes = Buffer.from(written);
+                eachLineWith(needles, [bytes, 0, bytes.length], (each) => found.push(`${each}\n`));
+                expect(found).toEqual([written]);
+              }
             }
       }
     });

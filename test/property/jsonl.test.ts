@@ -123,6 +123,22 @@ describe("lines with one of some texts in them", () => {
     );
   });
 
+  test.each([
+    ['{"b":1,"is_done":true}', true],
+    ['{"is_done" : \t true }', true],
+    ['{"is_done":false,"b":true}', false],
+    ['{"is_done":"true"}', false],
+    ['{"not_done":true}', false],
+    ['{"text":"\\"is_done\\":true"}', false],
+    ['{"is_done":', false],
+    ['{"is_done"', false],
+    ['_done":true', false],
+    ['{"is_done":false,"in":{"is_done":true}}', true],
+  ])("a key with a value, in %s: %p", (line, isFound) => {
+    const content = Buffer.from(`${line}\n{}\n${line}\n`);
+    expect(linesWith(content, content.length, ['"is_done":true'])).toEqual(isFound ? [line, line] : []);
+  });
+
   test("too long ones are passed over, in the middle, at the end, and in a row", () => {
     const long = (bytes: number) => `a${"x".repeat(bytes - 2)}a\n`;
     const content = Buffer.from(
