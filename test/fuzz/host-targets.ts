@@ -133,7 +133,9 @@ function unanswered(heard: readonly string[]): string[] {
   const pages = messages.filter(({ id, method }) => isText(id) && id.startsWith("list ") && method === undefined);
   const listed = pages.flatMap(({ result }) => (Array.isArray(result?.data) ? result.data : []));
   const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-  return listed.some((id) => isText(id) && isUuid.test(id) && !told.has(id))
+  // What is nested too deep for us to read may tell of it.
+  const isMaybeTold = (id: string): boolean => heard.some((text) => jsonOf(text) === undefined && text.includes(id));
+  return listed.some((id) => isText(id) && isUuid.test(id) && !told.has(id) && !isMaybeTold(id))
     ? ["the answer counts as whole, but a listed thread was never heard about"]
     : [];
 }
