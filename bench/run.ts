@@ -4,9 +4,10 @@
 //
 // --quick: five rounds, no home above 2,000 sessions. --even-wrong: also numbers of wrong answers, for who is working on them.
 // Only a whole run is written to bench/RESULTS.md. docs/performance.md tells more.
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, openSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { tryLock } from "../src/sys/file-lock.ts";
 import { sameDeviceAsRoot, whyNoNamespace } from "../test/truth/namespace.ts";
 import { buildTools } from "./build.ts";
 import { type Case, cases, isLargeCase, withoutOpenCode } from "./cases.ts";
@@ -39,6 +40,7 @@ async function main(): Promise<number> {
     return 1;
   }
   const folder = benchFolder();
+  await ourTurn(folder);
   const facts = machineFacts(folder);
   const { tools, withSqlite } = buildTools(join(folder, "tools"));
   if (!withSqlite) tell("there is no sqlite3.h: OpenCode is left out, as the C reference cannot read its database");
@@ -64,6 +66,15 @@ async function whyNot(bin: string): Promise<string | null> {
 function benchFolder(): string {
   const isHere = statSync(repository).dev === statSync("/").dev;
   return join(isHere ? repository : sameDeviceAsRoot(repository), isHere ? ".bench" : "agentctl-bench");
+}
+
+/** The kernel's lock goes with us, however we end. */
+async function ourTurn(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  const lock = openSync(join(folder, "lock"), "w");
+  if (tryLock(lock)) return;
+  tell("waits until another run is over");
+  while (!tryLock(lock)) await Bun.sleep(500);
 }
 
 function chosenCases(bin: string): Case[] {
