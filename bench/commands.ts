@@ -5,6 +5,7 @@ import { Dice } from "../test/truth/random.ts";
 import { claudeLines, type TokenSum } from "./homes/claude.ts";
 import { userHome } from "./homes/home.ts";
 import { Prose } from "./homes/prose.ts";
+import { medianBytes } from "./homes/sizes.ts";
 import type { Stage } from "./stage.ts";
 
 export interface Command {
@@ -70,15 +71,19 @@ export const demoPrompt = "work:1";
 export const announcements = (stage: Stage): string => join(userHome(stage.folder), ".demo-agent/live");
 
 function liveId({ live }: Stage): string {
-  return live.find(({ agent }) => agent === "claude-code")?.id ?? live[0]?.id ?? "";
+  return ordinary(live);
 }
 
-/** Of middle age: older than what `list -a` shows. */
+/** Older than what `list -a` shows. */
 function deadId({ home }: Stage): string {
-  const old = home.sessions.filter(
-    ({ endedAt, agent }) => endedAt < home.madeAt - 8 * 86_400_000 && agent !== "opencode",
-  );
-  return old[Math.floor(old.length / 2)]?.id ?? "";
+  return ordinary(home.sessions.filter(({ endedAt }) => endedAt < home.madeAt - 8 * 86_400_000));
+}
+
+/** Of Claude Code, whose totals are in no other place than its whole record; with a record of middle size. */
+function ordinary(sessions: readonly { agent: string; id: string; bytes: number }[]): string {
+  const fits = ({ bytes }: { bytes: number }) => Math.abs(bytes - medianBytes);
+  const [chosen] = sessions.filter(({ agent }) => agent === "claude-code").sort((a, b) => fits(a) - fits(b));
+  return chosen?.id ?? "";
 }
 
 function largeId({ home }: Stage): string {

@@ -19,6 +19,7 @@ export interface Live {
   agent: Agent;
   id: string;
   activity: "working" | "idle" | "waiting";
+  bytes: number;
 }
 
 interface Actor extends Live {
@@ -51,7 +52,7 @@ export async function startLive(
   const records = actors.flatMap((actor) => write(actor, folder, prose));
   writeFileSync(notePath(folder), JSON.stringify(records));
   holdDatabase(actors, folder, prose);
-  return actors.map(({ agent, id, activity }) => ({ agent, id, activity }));
+  return actors.map(({ agent, id, activity, bytes }) => ({ agent, id, activity, bytes }));
 }
 
 export async function startCrowd(sleeper: string, size: number): Promise<void> {
@@ -86,7 +87,7 @@ function cast(agent: Agent, index: number, folder: string, prose: Prose): Actor 
   const id = newId(dice);
   const drawn = conversation(dice, prose, 0, 1);
   const talk = { ...drawn, id, cwd, ending: endings[activity], bytes: Math.min(drawn.bytes, largest) };
-  return { agent, id, activity, talk, argv: argvOf(agent, activity, id), pid: 0 };
+  return { agent, id, activity, bytes: talk.bytes, talk, argv: argvOf(agent, activity, id), pid: 0 };
 }
 
 function argvOf(agent: Agent, activity: Live["activity"], id: string): string[] {

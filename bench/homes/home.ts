@@ -40,6 +40,7 @@ export interface AtRest {
   id: string;
   outcome: string;
   endedAt: number;
+  bytes: number;
 }
 
 export interface Home {
@@ -92,7 +93,7 @@ function fill(folder: string, wish: HomeWish, home: Home): void {
       talk.id = codexFormat.newId(dice);
       writeRecord(codexPath(user, talk), codexLines(talk, prose), talk.endedAt);
     } else writeClaude(user, talk, prose, dice);
-    home.sessions.push({ agent, id: talk.id, outcome: talk.ending, endedAt: talk.endedAt });
+    home.sessions.push(atRest(agent, talk));
   }
   database?.run("COMMIT");
   database?.run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -100,6 +101,11 @@ function fill(folder: string, wish: HomeWish, home: Home): void {
   if (wish.agents.includes("claude-code")) writeHistory(user, home);
   if (wish.large !== undefined) addLarge(user, wish.large, home, prose, dice);
 }
+
+const atRest = (agent: Agent, { id, ending, endedAt, bytes }: Conversation): AtRest => ({
+  ...{ agent, id, endedAt },
+  ...{ outcome: ending, bytes: Math.round(bytes) },
+});
 
 /** Nobody keeps a session of 50 MB in a database. */
 const mostRows = 4 * 1024 * 1024;
@@ -170,6 +176,6 @@ function addLarge(user: string, bytes: number, home: Home, prose: Prose, dice: D
   const talk: Conversation = { ...conversation(dice, prose, home.madeAt - 3_600_000, 1), bytes, ending: "completed" };
   const path = claudePath(user, talk);
   writeRecord(path, claudeLines(talk, prose, tokens), talk.endedAt);
-  home.sessions.push({ agent: "claude-code", id: talk.id, outcome: talk.ending, endedAt: talk.endedAt });
+  home.sessions.push(atRest("claude-code", talk));
   home.large = { id: talk.id, path, bytes: Bun.file(path).size, tokens };
 }

@@ -4,7 +4,7 @@ import type { Dice } from "../../test/truth/random.ts";
 
 const kb = 1024;
 const mb = 1024 * kb;
-const medianBytes = 182 * kb;
+export const medianBytes = 182 * kb;
 const spread = 0.857;
 
 /** `shrunk`: divided by this. Nothing is smaller than what every agent writes before its first answer. */
