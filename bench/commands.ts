@@ -94,7 +94,7 @@ function dropCache({ cache }: Stage): void {
   rmSync(join(cache, "agentctl"), { recursive: true, force: true });
 }
 
-const appendedBytes = 10_000;
+const appendedBytes = 7_000;
 
 /** As much as a turn of its agent, at the end. What an earlier run appended is gone since the stage was set. */
 function appendToLarge(stage: Stage): void {

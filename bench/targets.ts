@@ -57,7 +57,7 @@ export const targets: readonly Target[] = [
     value: (results) => results.ratio("tokens", "C read", "status LARGE cold"),
   },
   {
-    claim: "read for token totals after 20 KB were added, beyond what `list` reads",
+    claim: "read for token totals after 10 KB were added, beyond what `list` reads",
     limit: 1,
     unit: "MB",
     side: "at most",
