@@ -6,9 +6,12 @@ export function machineFacts(folder: string): string[] {
   const all = cpus();
   return [
     `Linux ${release().split("-")[0]}, ${all.length} × ${all[0]?.model.trim() ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GB, ${fileSystem(folder)}`,
-    `load before the run: ${(loadavg()[0] ?? 0).toFixed(2)}; Bun ${Bun.version}; everything in the page cache`,
+    `Bun ${Bun.version}; everything in the page cache`,
   ];
 }
+
+/** How many want to run, on average over a minute. */
+export const load = (): string => (loadavg()[0] ?? 0).toFixed(2);
 
 /** The mount with the longest path above the folder. */
 function fileSystem(folder: string): string {

@@ -2,18 +2,15 @@
 import type { Case } from "./cases.ts";
 import { commands } from "./commands.ts";
 import type { Results } from "./results.ts";
-import { passes, targets } from "./targets.ts";
+import { passes, type Target, targets } from "./targets.ts";
 
 export function measuredTable(results: Results, cases: readonly Case[]): string {
   const head = ["case", "command", "min ms", "median ms", "× C", "× ps -ef", "× empty", "peak MB", "opened", "MB read"];
-  const rows = cases.flatMap(({ name, commands: names }) => {
-    const wrong = results.wrong.get(name);
-    if (wrong !== undefined) return [[name, `no numbers, its answer is wrong: ${wrong[0]}`]];
-    return names
-      .filter((command) => results.min(name, command) !== null)
-      .map((command) => rowOf(results, name, command));
-  });
-  return table(head, rows);
+  const rows = cases.flatMap(({ name, commands: names }) =>
+    names.filter((command) => results.min(name, command) !== null).map((command) => rowOf(results, name, command)),
+  );
+  const wrong = [...results.wrong].map(([name, texts]) => `- ${name}: no numbers, its answer is wrong: ${texts[0]}`);
+  return [table(head, rows), ...(wrong.length === 0 ? [] : ["", ...wrong])].join("\n");
 }
 
 function rowOf(results: Results, name: string, command: string): string[] {
@@ -29,28 +26,21 @@ function rowOf(results: Results, name: string, command: string): string[] {
   ];
 }
 
-export function targetTable(results: Results, measured: readonly Case[]): string {
-  const head = ["target", "limit", "measured", ""];
-  const wrong = (claim: string) => measured.some(({ name }) => results.wrong.has(name) && claim.includes(name));
+export function targetTable(results: Results, cases: readonly Case[]): string {
   const rows = targets.map((target) => {
-    const { claim, side, limit, unit } = target;
+    const { side, limit, unit } = target;
     const value = target.value(results);
-    const verdict =
-      value !== null
-        ? passes(target, value)
-          ? "pass"
-          : "**fail**"
-        : wrong(claim)
-          ? "**wrong answer**"
-          : "not measured";
-    return [
-      claim,
-      `${side} ${limit} ${unit}`,
-      value === null ? "" : `${fixed(value, unit === "×" ? 2 : 1)} ${unit}`,
-      verdict,
-    ];
+    const shown = value === null ? "" : `${fixed(value, unit === "×" ? 2 : 1)} ${unit}`;
+    return [target.claim, `${side} ${limit} ${unit}`, shown, verdict(target, value, results, cases)];
   });
-  return table(head, rows);
+  return table(["target", "limit", "measured", ""], rows);
+}
+
+function verdict(target: Target, value: number | null, results: Results, cases: readonly Case[]): string {
+  if (value !== null) return passes(target, value) ? "pass" : "**fail**";
+  const [about, command] = target.about;
+  const wasAsked = cases.some(({ name, commands: names }) => name === about && names.includes(command));
+  return wasAsked && results.wrong.has(about) ? "**wrong answer**" : "not measured";
 }
 
 export const failures = (results: Results): number =>
@@ -64,8 +54,7 @@ const fixed = (value: number | null, digits: number): string => (value === null 
 
 /** Markdown that can also be read as it is. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const width = (column: number) =>
-    Math.max(...[head, ...rows.filter((row) => row.length === head.length)].map((row) => row[column]?.length ?? 0));
+  const width = (column: number) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0));
   const widths = head.map((_title, column) => width(column));
   const line = (cells: readonly string[]) =>
     `| ${widths.map((size, column) => (cells[column] ?? "").padEnd(size)).join(" | ")} |`;

@@ -11,7 +11,7 @@ import { tryLock } from "../src/sys/file-lock.ts";
 import { sameDeviceAsRoot, whyNoNamespace } from "../test/truth/namespace.ts";
 import { buildTools } from "./build.ts";
 import { type Case, cases, isLargeCase, withoutOpenCode } from "./cases.ts";
-import { commitOf, machineFacts } from "./machine.ts";
+import { commitOf, load, machineFacts } from "./machine.ts";
 import { failures, measuredTable, targetTable } from "./report.ts";
 import { Results } from "./results.ts";
 import type { Tools } from "./stage.ts";
@@ -41,12 +41,14 @@ async function main(): Promise<number> {
   }
   const folder = benchFolder();
   await ourTurn(folder);
-  const facts = machineFacts(folder);
+  const loadBefore = load();
   const { tools, withSqlite } = buildTools(join(folder, "tools"));
   if (!withSqlite) tell("there is no sqlite3.h: OpenCode is left out, as the C reference cannot read its database");
   const measured = chosenCases(bin).flatMap((each) => (withSqlite ? each : withoutOpenCode(each)));
   const rounds = Number(options.rounds ?? (options.quick ? 5 : 15));
   const results = await measureAll(measured, rounds, bin, tools, folder);
+  const loads = `load ${loadBefore} before the run and ${load()} at its end, of which 1 is the run itself`;
+  const facts = [...machineFacts(folder), loads];
   const tables = [measuredTable(results, measured), targetTable(results, measured)];
   console.log(`\n${facts.join("\n")}\n\n${tables.join("\n\n")}`);
   const isWhole = withSqlite && measured.length === cases.length && !options["even-wrong"];

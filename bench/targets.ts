@@ -4,6 +4,8 @@ import type { Results } from "./results.ts";
 export interface Target {
   /** What must hold, in words. */
   claim: string;
+  /** The case and the command that it is about. */
+  about: [name: string, command: string];
   limit: number;
   unit: "×" | "MB" | "ms";
   /** The measured value must not be above the limit; or, for speeds, not below. */
@@ -20,6 +22,7 @@ const ratio = (
   otherName = name,
 ): Target => ({
   claim,
+  about: [name, command],
   limit,
   unit: "×",
   side: "at most",
@@ -44,6 +47,7 @@ export const targets: readonly Target[] = [
   ratio("`statusline` to `list`, mixed-2000", 1.1, "mixed-2000", "statusline", "list"),
   {
     claim: "peak memory of `list` at 10,000",
+    about: ["mixed-10000", "list"],
     limit: 60,
     unit: "MB",
     side: "at most",
@@ -51,6 +55,7 @@ export const targets: readonly Target[] = [
   },
   {
     claim: "speed of token totals to that of plainly reading",
+    about: ["tokens", "status LARGE cold"],
     limit: 0.45,
     unit: "×",
     side: "at least",
@@ -58,6 +63,7 @@ export const targets: readonly Target[] = [
   },
   {
     claim: "read for token totals after 10 KB were added, beyond what `list` reads",
+    about: ["tokens", "status LARGE warm"],
     limit: 1,
     unit: "MB",
     side: "at most",
@@ -68,6 +74,7 @@ export const targets: readonly Target[] = [
   },
   {
     claim: "`launch` adds to the agent's own start (medians)",
+    about: ["launch", "launch demo"],
     limit: 50,
     unit: "ms",
     side: "at most",
