@@ -1,6 +1,7 @@
 // Bare `agentctl`: what a person with many agents wants to know first, one line each.
 
 import { cut, oneLine } from "../lib/width.ts";
+import { writtenSince } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
 import { type Colour, homeRelative, paint, problemLines, shortDuration, type Terminal, terminalOf } from "./render.ts";
 import { statusWord } from "./session-json.ts";
@@ -15,7 +16,7 @@ export const overview: Command = {
   flags: [],
   examples: [["agentctl", "a glance"]],
   async run(_args, context) {
-    const all = await lookAtRows(context);
+    const all = await lookAtRows(context, writtenSince(Date.now() - dayMs));
     const terminal = terminalOf(context);
     const today = ({ session }: Row) => (session.endedAt ?? session.updatedAt ?? 0) > all.at - dayMs;
     const sections: [string, Colour, (row: Row, word: string) => boolean][] = [
@@ -32,7 +33,8 @@ export const overview: Command = {
       return `${head}\n${rows.map((row) => line(row, all.at, context, terminal)).join("")}`;
     });
     const text = blocks.join("");
-    context.out(text === "" ? nothing(all.rows.length) : text);
+    const count = all.rows.length + all.unopened.reduce((sum, { ids }) => sum + ids.length, 0);
+    context.out(text === "" ? nothing(count) : text);
     context.err(problemLines(all.problems));
     return 0;
   },
