@@ -1,5 +1,5 @@
 // One case inside its pid namespace: the home, its live sessions, and everything that the commands need.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Case } from "./cases.ts";
 import { announcements, demoPrompt, forgetAppended } from "./commands.ts";
@@ -40,6 +40,9 @@ export async function setStage(
   const cache = join(folder, "cache");
   const cwd = join(folder, "work/here");
   const runtime = join(folder, "runtime");
+  const own = join(folder, "agentctl-home");
+  // What earlier launches left would make each one slower.
+  for (const path of [own, join(userHome(folder), ".demo-agent")]) rmSync(path, { recursive: true, force: true });
   for (const path of [cache, runtime, join(cwd, ".git")]) mkdirSync(path, { recursive: true, mode: 0o700 });
   const env = {
     HOME: userHome(folder),
@@ -47,7 +50,7 @@ export async function setStage(
     LANG: "C.UTF-8",
     XDG_CACHE_HOME: cache,
     XDG_RUNTIME_DIR: runtime,
-    AGENTCTL_HOME: join(folder, "agentctl-home"),
+    AGENTCTL_HOME: own,
   };
   const appended = { turns: 0, tokens: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
   const stage: Stage = { bin, tools, folder, cache, cwd, env, home, live: [], appended };
