@@ -24,9 +24,10 @@ export interface Live {
 export async function conflictsOf(sessions: readonly Session[], env: Environment): Promise<Conflict[]> {
   const mounts = mountTable();
   const live = sessions.flatMap((session): Live[] => {
+    if (session.status.state !== "running") return [];
     // Nobody waits here for a server that does not answer.
     if (mayHang(session.cwd ?? "/", mounts) || mayHang(session.home, mounts)) return [];
-    const place = session.status.state === "running" ? placeOf(session.cwd) : null;
+    const place = placeOf(session.cwd);
     const main = place === null ? null : (repositoryOf(place)?.main ?? null);
     return place === null || main === null ? [] : [{ session, place, main }];
   });

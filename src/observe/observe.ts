@@ -18,7 +18,7 @@ import { type NamedStore, openNeeded, outlineAny } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import type { RecordCache } from "./record-cache.ts";
-import { recordAt, visitRecords } from "./records.ts";
+import { type FoundRecord, recordAt, visitFound, visitRecords } from "./records.ts";
 import { nameStore, readClaims, readRow, readStore } from "./stores.ts";
 
 /**
@@ -360,9 +360,13 @@ async function readDistantRecordsAgain(
 }
 
 function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<string | null>): void {
-  for (const row of store.rows) {
-    if (!ids.has(row.id) || !row.reading.ok) continue;
+  const rows = new Map<FoundRecord, Store["rows"][number]>();
+  for (const row of store.rows)
+    if (ids.has(row.id) && row.reading.ok) rows.set(recordAt(adapter, row.reading.value.source, row.id), row);
+  visitFound([...rows.keys()], (record, read) => {
+    const row = rows.get(record);
     // Vanished in between: what we read of it stands, it was there when we looked.
-    row.reading = readRow(adapter, recordAt(adapter, row.reading.value.source, row.id))?.reading ?? row.reading;
-  }
+    if (row !== undefined) row.reading = readRow(adapter, record, read)?.reading ?? row.reading;
+    return null;
+  });
 }

@@ -125,10 +125,9 @@ function mayHaveMoved(twin: Twin, readings: ReadonlyMap<Session, RecordReading>)
   );
 }
 
-/** Where the first line says whose record it is, one without any is nobody's. */
+/** Where the first line says whose record it is, one without any is nobody's; unless nothing of it can become one. */
 function ofSomebody(reading: RecordReading, { format }: Session): RecordReading {
-  const isNobodys =
-    reading.kind === "empty" || reading.kind === "torn-header" || (reading.kind === "garbage" && !reading.lines);
+  const isNobodys = reading.kind === "empty" || reading.kind === "torn-header";
   return format.idInside && isNobodys ? { kind: "absent" } : reading;
 }
 

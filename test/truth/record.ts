@@ -56,7 +56,7 @@ export type RecordReading =
   | { kind: "unreadable" }
   | { kind: "empty" }
   /** `lines`: at least one is complete. */
-  | { kind: "garbage"; lines: boolean }
+  | { kind: "garbage" }
   /** The first line is not finished, and nothing follows. */
   | { kind: "torn-header" }
   /** Some lines are good, but the first is not the session's own. */
@@ -99,7 +99,7 @@ function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
   const good = lines.filter((line) => line !== null);
   if (good.length === 0) {
     const lines = pieces.length > 0;
-    return tail.startsWith("{") && !lines ? { kind: "torn-header" } : { kind: "garbage", lines };
+    return tail.startsWith("{") && !lines ? { kind: "torn-header" } : { kind: "garbage" };
   }
   const [header = null] = lines;
   const says = reader.turnOf(good);
