@@ -52,7 +52,10 @@ export interface Look {
   processes?: (wish: ProcessWish) => Reading<ProcessTable>;
 }
 
+/** For hosts, and for stores on file systems that may hang. */
 const defaultPatienceMs = 2_000;
+/** For records on this machine's own disks: ten thousand of them take a few seconds, and every one is progress. */
+const localPatienceMs = 10_000;
 
 /** Every command, page and API goes through here. */
 export async function lookAtSessions(look: Look): Promise<SessionList> {
@@ -96,6 +99,7 @@ async function observeOnce(look: Look): Promise<Evidence> {
   const readTable = look.processes ?? readProcesses;
   const now = look.now ?? Date.now;
   const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
+  const local = deadlineIn(look.patienceMs ?? localPatienceMs);
   const { settings, problems } = readSettings(look.env);
   const mounts = mountTable();
   const homes = new Homes(mounts);
@@ -109,7 +113,7 @@ async function observeOnce(look: Look): Promise<Evidence> {
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
     const fresh = homes.takeUnread();
-    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, deadline, mounts, look.cache);
+    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, { deadline, local }, mounts, look.cache);
     else await nameHomes(fresh, stores, named, deadline, mounts);
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
@@ -125,7 +129,7 @@ async function observeOnce(look: Look): Promise<Evidence> {
       .flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
     hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
     // What a slow store, or a host, has used up is not taken from the others.
-    const rest = deadlineIn(look.patienceMs ?? defaultPatienceMs);
+    const rest = deadlineIn(look.patienceMs ?? localPatienceMs);
     openNeeded(named, evidence, look.adapters, look.wanted, { mounts, deadline: rest, cache: look.cache ?? null });
   }
   await lookAgain(evidence, look.adapters, readTable, deadline, mounts);
@@ -168,7 +172,7 @@ async function readHomes(
   stores: Store[],
   hosts: HostAnswer[],
   readTable: ReadTable,
-  deadline: Deadline,
+  { deadline, local }: { deadline: Deadline; local: Deadline },
   mounts: string,
   cache: RecordCache | null = null,
 ): Promise<void> {
@@ -176,7 +180,7 @@ async function readHomes(
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
   const asked = homes.flatMap(({ adapter, home }) => {
     if (mayHang(home, mounts)) return [];
-    const store = readStore(adapter, home, deadline, cache);
+    const store = readStore(adapter, home, local, cache);
     if (store !== null) stores.push(store);
     return readHosts(adapter, home, () => store, readTable, deadline);
   });

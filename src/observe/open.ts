@@ -38,14 +38,17 @@ export function openNeeded(
   for (const each of stores) {
     const { adapter, store, named } = each;
     const ids = needed.idsOf(store);
-    const opened: FoundRecord[] = [];
+    const first: FoundRecord[] = [];
+    const then: FoundRecord[] = [];
     const unopened: string[] = [];
     for (const record of named) {
       const { subject } = record;
-      if (wanted(subject, () => writtenAt(record)) || (ids === null ? isNeeded(store, subject) : ids.has(subject)))
-        opened.push(record);
+      if (ids === null ? isNeeded(store, subject) : ids.has(subject)) first.push(record);
+      else if (wanted(subject, () => writtenAt(record))) then.push(record);
       else unopened.push(subject);
     }
+    // Where the time runs out, those who run are not the ones that are left unread.
+    const opened = [...first, ...then];
     store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache));
     store.unopened = unopened;
   }
