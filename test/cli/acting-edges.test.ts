@@ -47,7 +47,11 @@ describe("nothing is left running", () => {
     expect({ code, out }).toEqual({ code: 0, out: "ok\n" });
     await world.untilAlone();
     const daemon = await world.agentctl("run", "demo", "-p", "tool:cd / && setsid sleep 700 >/dev/null 2>&1 &\nsay:ok");
-    expect(daemon).toMatchObject({ code: 0, out: "ok\n", err: expect.stringMatching(/left: pid \d+ (?:sleep|setsid): a daemon/) });
+    expect(daemon).toMatchObject({
+      code: 0,
+      out: "ok\n",
+      err: expect.stringMatching(/left: pid \d+ (?:sleep|setsid): a daemon/),
+    });
   });
 
   test("when the time is over and agentctl itself is gone", async () => {
