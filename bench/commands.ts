@@ -102,7 +102,7 @@ function appendToLarge(stage: Stage): void {
   if (large === null) return;
   const id = large.id;
   const prose = new Prose(new Dice(stage.appended.turns));
-  const talk = { id, cwd: "/home/user/work/project-1", prompt: "go on", bytes: appendedBytes, endedAt: Date.now() };
+  const talk = { id, cwd: "/home/user/code/project-1", prompt: "go on", bytes: appendedBytes, endedAt: Date.now() };
   const lines = claudeLines({ ...talk, ending: "completed" }, prose, stage.appended.tokens);
   appendFileSync(large.path, [...lines].join(""));
   stage.appended.turns += 1;

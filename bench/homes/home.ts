@@ -113,7 +113,7 @@ const mostRows = 4 * 1024 * 1024;
 export function conversation(dice: Dice, prose: Prose, endedAt: number, shrunk: number): Conversation {
   const at = dice.next();
   const ending = at < 0.8 ? "completed" : at < 0.9 ? "interrupted" : at < 0.95 ? "failed" : "cut-off";
-  const cwd = `/home/user/work/project-${dice.below(60)}`;
+  const cwd = `/home/user/code/project-${dice.below(60)}`;
   // A first line, without what JSON escapes.
   const prompt = `Look at ${prose.text(40).replace(/\\./g, " ").trim()}`;
   return { id: dice.uuid(), cwd, prompt, bytes: recordBytes(dice, shrunk), endedAt: Math.floor(endedAt), ending };
@@ -163,7 +163,7 @@ function writeHistory(user: string, { sessions, madeAt }: Home): void {
           display,
           pastedContents: {},
           timestamp: endedAt,
-          project: "/home/user/work/project-1",
+          project: "/home/user/code/project-1",
           sessionId: id,
         }),
       ),
