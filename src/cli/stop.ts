@@ -4,9 +4,9 @@ import { lookForDueHooks } from "../control/due-hooks.ts";
 import { type Caller, callerOf, guardTarget } from "../control/guard.ts";
 import { readNotes } from "../control/notes.ts";
 import { type Stopped, stopSessions } from "../control/stop.ts";
+import { vanished } from "../core/derive.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import type { Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { oneLine } from "../lib/width.ts";
 import { checkKnown } from "./acted-row.ts";
@@ -129,23 +129,12 @@ function askFirst(rows: readonly Row[], context: Context): void {
 
 function stopJson({ session, ended, leftovers, survivors, failure }: Stopped, row: Row) {
   return {
-    ...sessionJson({ ...row, session: session ?? gone(row.session) }),
+    ...sessionJson({ ...row, session: session ?? vanished(row.session) }),
     ended: ended.map(({ process }) => process.pid),
     leftovers: [...leftovers, ...survivors].map(leftoverJson),
     ...(failure === null ? {} : { failure: failure.message }),
   };
 }
-
-/** Nothing is recorded of it: what is left of a session is that its process has ended. */
-const gone = (before: Session): Session => ({
-  ...before,
-  status: { state: "stopped", outcome: null },
-  reason: "nothing was recorded of it",
-  since: null,
-  waiting: null,
-  background: null,
-  processes: [],
-});
 
 const leftoverJson = ({ row, why }: Leftover) => ({
   pid: row.identity.pid,

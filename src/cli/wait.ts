@@ -1,5 +1,7 @@
 // agentctl wait: until sessions are done, stopped, idle or waiting.
+
 import { isLeaving, waitFor } from "../control/wait.ts";
+import { outOfSight } from "../core/derive.ts";
 import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
@@ -149,10 +151,7 @@ class Tracked {
 const isUnread = ({ session }: Row, { complete, problems }: Rows): boolean =>
   !complete && problems.some(({ agent }) => agent === null || agent === session.agent);
 
-const unreadable = (row: Row): Row => ({
-  ...row,
-  session: { ...row.session, status: { state: "unknown", why: "what holds it cannot be read" }, processes: [] },
-});
+const unreadable = (row: Row): Row => ({ ...row, session: outOfSight(row.session) });
 
 export function isOver(row: Row | null, until: Until): boolean {
   if (row === null) return true;

@@ -28,6 +28,24 @@ export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[])
   return { at: evidence.at, complete: problems.length === 0, sessions, unopened, problems };
 }
 
+/** Not in the answer any more: nothing was recorded of it, and its process has ended. */
+export const vanished = (before: Session): Session => ({
+  ...before,
+  status: { state: "stopped", outcome: null },
+  reason: "nothing was recorded of it",
+  since: null,
+  waiting: null,
+  background: null,
+  processes: [],
+});
+
+/** Not in an answer that is not whole. */
+export const outOfSight = (before: Session): Session => ({
+  ...before,
+  status: { state: "unknown", why: "what holds it cannot be read" },
+  processes: [],
+});
+
 /** A subagent at work is background work of its session. */
 function countSubagents(sessions: readonly Session[], judged: readonly Session[]): void {
   for (const { record, status, agent, home } of judged) {

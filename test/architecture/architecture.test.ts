@@ -65,6 +65,12 @@ describe("imports", () => {
     expect(folders.map(({ name }) => name).sort()).toEqual(Object.keys(layers).sort());
   });
 
+  test("a status is decided in core/derive.ts and nowhere else", () => {
+    const decides = /status: \{\s*state: "(running|stopped|unknown)"|: Status = /;
+    const deciding = all.filter(({ text }) => decides.test(text)).map(({ path }) => path);
+    expect(deciding).toEqual(["src/core/derive.ts"]);
+  });
+
   test("core and adapters are pure: no node:*, no bun, no globals of the machine", () => {
     const wrong = all
       .filter(({ path }) => ["core", "adapters"].includes(layerOf(path)))
