@@ -152,7 +152,11 @@ async function missingIn(path: string, { root, isBare }: Repository, env: Enviro
   const warnings: string[] = [];
   const dirty = (isBare ? null : await dirtyFiles(root, env)) ?? [];
   if (dirty.length > 0)
-    warnings.push(`${dirty.length} uncommitted ${dirty.length === 1 ? "file" : "files"} of ${root} are not in it`);
+    warnings.push(
+      dirty.length === 1
+        ? `1 uncommitted file of ${root} is not in it`
+        : `${dirty.length} uncommitted files of ${root} are not in it`,
+    );
   if ((await git(path, ["ls-files", "--error-unmatch", "--", ".gitmodules"], env)).ok)
     warnings.push("its submodules are empty: --setup 'git submodule update --init' fills them");
   return warnings;
