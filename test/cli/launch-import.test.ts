@@ -15,6 +15,7 @@ appendFileSync(process.env.HOME + "/calls", command + "\\n");
 if (command === ${JSON.stringify(fails)}) { console.error("no " + command + " today"); process.exit(3); }
 mkdirSync(home, { recursive: true });
 const database = new Database(home + "/opencode.db");
+database.run("PRAGMA busy_timeout = 5000");
 if (command === "import") {
   database.run("CREATE TABLE session (id, directory, title, version, time_created, time_updated)");
   database.run("CREATE TABLE message (id, session_id, time_created, time_updated, data)");
