@@ -18,8 +18,11 @@ export interface RecordFile {
   writtenAt: number;
   /** Oldest first. */
   forward(): Iterable<Line>;
-  /** Newest first, at most so many bytes back: a limit far above what a turn takes. */
-  backward(): Iterable<Line>;
+  /**
+   * Newest first, at most so many bytes back: a limit far above what a turn takes. Parsing is most of the work: a line of which
+   * its bytes alone show that it does not matter comes as a broken one.
+   */
+  backward(mayMatter?: (line: Buffer) => boolean): Iterable<Line>;
   tailBytes: number;
   /** Bytes stand after the last newline: a line is being written, or was cut. */
   torn: boolean;

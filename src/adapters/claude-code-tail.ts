@@ -27,16 +27,28 @@ export interface ClaudeTail {
 /** After the newest prompt in the file, so many more lines: its answer may stand in front of it. */
 const extraLines = 40;
 
+/** A line of the conversation. */
+interface Entry {
+  fields: Fields;
+  kind: Kind;
+  at: number | null;
+  id: string | null;
+  parent: string | null;
+  /** Also across a compaction. */
+  above: string | null;
+}
+
 export function readClaudeTail(file: RecordFile): ClaudeTail {
   const tail: ClaudeTail = {
     ...{ lines: 0, empty: true, skipped: 0, unknown: 0, whole: true },
     ...{ turn: { state: "none" }, pending: null, background: { shells: 0, subagents: 0 } },
     ...{ model: null, title: null, permission: null, branch: null, version: null, cwd: null, lastAt: null },
   };
-  const collected: Fields[] = [];
+  const collected: Entry[] = [];
   let extra = -1;
   let queued: number | null = null;
-  for (const line of file.backward()) {
+  let mayMatter = (_line: Buffer): boolean => true;
+  for (const line of file.backward((bytes) => mayMatter(bytes))) {
     tail.empty = false;
     if (extra >= 0) extra += 1;
     if (extra > extraLines && tail.model !== null) {
@@ -60,9 +72,12 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
     if (type === "queue-operation" && fields["operation"] === "enqueue") queued ??= timeIn(fields, "timestamp");
     tail.permission ??= textIn(fields, "permissionMode");
     if (textIn(fields, "uuid") === null || fields["isSidechain"] === true) continue;
-    collected.push(fields);
-    noteFacts(tail, fields, type);
-    if (extra < 0 && kindOf(fields) === "prompt") extra = 0;
+    const entry = entryOf(fields, type);
+    collected.push(entry);
+    noteFacts(tail, entry, type);
+    if (extra >= 0 || entry.kind !== "prompt") continue;
+    extra = 0;
+    if (isRooted(collected, entry)) mayMatter = (bytes) => mattersBefore(entry, bytes, tail);
   }
   const chain = chainOf(collected);
   tail.turn = judge(chain, queued);
@@ -79,29 +94,84 @@ export function readClaudeTail(file: RecordFile): ClaudeTail {
   return tail;
 }
 
-function noteFacts(tail: ClaudeTail, fields: Fields, type: string): void {
+function entryOf(fields: Fields, type: string): Entry {
+  const parent = textIn(fields, "parentUuid");
+  return {
+    fields,
+    kind: kindOf(fields, type),
+    at: timeIn(fields, "timestamp"),
+    id: textIn(fields, "uuid"),
+    parent,
+    above: parent ?? textIn(fields, "logicalParentUuid"),
+  };
+}
+
+/** Everything that was read leads to this prompt, or to nothing: what stands before it decides nothing that it does not. */
+function isRooted(collected: readonly Entry[], prompt: Entry): boolean {
+  const ids = new Set(collected.map(({ id }) => id));
+  return collected.every((entry) => entry === prompt || entry.above === null || ids.has(entry.above));
+}
+
+const needle = (text: string): Buffer => Buffer.from(text);
+const always = ['"backgroundTaskId"', '"isAsync"', "<task-id>"].map(needle);
+const timestamp = needle('"timestamp"');
+const titles = ['"ai-title"', '"custom-title"', '"summary"'].map(needle);
+const [permissionMode, gitBranch, version, cwd] = ["permissionMode", "gitBranch", "version", "cwd"].map((key) =>
+  needle(`"${key}"`),
+);
+
+/** A line in front of the newest prompt matters if it is younger, tells of work in the background, or of what is not known yet. */
+function mattersBefore({ fields }: Entry, bytes: Buffer, tail: ClaudeTail): boolean {
+  const has = (text: Buffer | undefined): boolean => text !== undefined && bytes.includes(text);
+  return (
+    tail.model === null ||
+    (tail.title === null && titles.some(has)) ||
+    (tail.permission === null && has(permissionMode)) ||
+    (tail.branch === null && has(gitBranch)) ||
+    (tail.version === null && has(version)) ||
+    (tail.cwd === null && has(cwd)) ||
+    always.some(has) ||
+    mayBeSince(textIn(fields, "timestamp") ?? "", bytes)
+  );
+}
+
+const isoLength = "2026-01-01T00:00:00.000Z".length;
+
+/** Such times sort as texts do. */
+function mayBeSince(time: string, bytes: Buffer): boolean {
+  if (time.length !== isoLength || !time.endsWith("Z")) return true;
+  for (let at = bytes.indexOf(timestamp); at !== -1; at = bytes.indexOf(timestamp, at + 1)) {
+    const from = at + timestamp.length;
+    const text = bytes.toString("latin1", from, from + isoLength + 3);
+    const other = text.slice(2, -1);
+    if (!text.startsWith(':"') || !text.endsWith('Z"') || other >= time) return true;
+  }
+  return false;
+}
+
+function noteFacts(tail: ClaudeTail, { fields, at }: Entry, type: string): void {
   const model = type === "assistant" ? textIn(fieldsOf(fields["message"]) ?? {}, "model") : null;
   if (model !== null && model !== "<synthetic>") tail.model ??= model;
   tail.branch ??= textIn(fields, "gitBranch");
   tail.version ??= textIn(fields, "version");
   tail.cwd ??= textIn(fields, "cwd");
-  const at = timeIn(fields, "timestamp");
   if (type !== "attachment" && at !== null) tail.lastAt = Math.max(tail.lastAt ?? at, at);
 }
 
 /** From the newest line that is nobody's parent back to the oldest that was read. */
-function chainOf(newestFirst: readonly Fields[]): Fields[] {
-  const byId = new Map(newestFirst.map((line) => [textIn(line, "uuid"), line]));
-  const parents = new Set(newestFirst.map((line) => textIn(line, "parentUuid")));
-  const leaves = newestFirst.filter((line) => !parents.has(textIn(line, "uuid")));
-  const [leaf] = leaves.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0));
-  const chain = new Set<Fields>();
-  const above = (line: Fields): string | null => textIn(line, "parentUuid") ?? textIn(line, "logicalParentUuid");
-  for (let line = leaf; line !== undefined && !chain.has(line); line = byId.get(above(line))) chain.add(line);
+function chainOf(newestFirst: readonly Entry[]): Entry[] {
+  const byId = new Map(newestFirst.map((entry) => [entry.id, entry]));
+  const parents = new Set(newestFirst.map(({ parent }) => parent));
+  const leaves = newestFirst.filter(({ id }) => !parents.has(id));
+  const [leaf] = leaves.toSorted(byTime);
+  const chain = new Set<Entry>();
+  for (let entry = leaf; entry !== undefined && !chain.has(entry); entry = byId.get(entry.above)) chain.add(entry);
   // A compaction cuts the chain; what stands before it follows by time.
-  const rest = newestFirst.filter((line) => !chain.has(line));
-  return [...chain, ...rest.toSorted((a, b) => (timeIn(b, "timestamp") ?? 0) - (timeIn(a, "timestamp") ?? 0))];
+  const rest = newestFirst.filter((entry) => !chain.has(entry));
+  return [...chain, ...rest.toSorted(byTime)];
 }
+
+const byTime = (a: Entry, b: Entry): number => (b.at ?? 0) - (a.at ?? 0);
 
 type Kind =
   | "prompt"
@@ -115,8 +185,7 @@ type Kind =
   | "closed"
   | "other";
 
-function kindOf(line: Fields): Kind {
-  const type = textIn(line, "type");
+function kindOf(line: Fields, type: string): Kind {
   if (type === "system") return line["subtype"] === "turn_duration" ? "closed" : "other";
   const message = fieldsOf(line["message"]) ?? {};
   const blocks = listIn(message, "content");
@@ -141,12 +210,10 @@ function kindOfAnswer(line: Fields, message: Fields, blocks: readonly Fields[]):
 }
 
 /** The newest line of the chain that says anything decides. */
-function judge(chain: readonly Fields[], queued: number | null): Turn {
+function judge(chain: readonly Entry[], queued: number | null): Turn {
   let closedAt: number | null = null;
   let isClosed = false;
-  for (const line of chain) {
-    const at = timeIn(line, "timestamp");
-    const kind = kindOf(line);
+  for (const { fields, kind, at } of chain) {
     if (kind === "closed" && !isClosed) {
       isClosed = true;
       closedAt = at;
@@ -158,7 +225,7 @@ function judge(chain: readonly Fields[], queued: number | null): Turn {
       outcome,
     });
     if (kind === "answer") return closed("completed");
-    if (kind === "failed") return { ...closed("failed"), ...needsOf(line) };
+    if (kind === "failed") return { ...closed("failed"), ...needsOf(fields) };
     if (kind === "interrupted") return closed("interrupted");
     return isClosed ? closed(null) : { state: "open", since: startOf(chain) ?? at, doubt: null };
   }
@@ -180,22 +247,20 @@ function needsOf(line: Fields): { needs?: { kind: "login" | "limit"; text: strin
   return { needs: { kind: kinds[known], text: textIn(block ?? {}, "text") ?? error } };
 }
 
-const startOf = (chain: readonly Fields[]): number | null => {
-  const prompt = chain.find((line) => ["prompt", "notice"].includes(kindOf(line)));
-  return prompt === undefined ? null : timeIn(prompt, "timestamp");
-};
+const startOf = (chain: readonly Entry[]): number | null =>
+  chain.find(({ kind }) => kind === "prompt" || kind === "notice")?.at ?? null;
 
 /** Calls without a result, newest first. */
-function pendingCalls(newestFirst: readonly Fields[]): Fields[] {
+function pendingCalls(newestFirst: readonly Entry[]): Fields[] {
   const answered = new Set<string | null>();
   const calls: Fields[] = [];
-  for (const line of newestFirst) {
-    for (const block of listIn(fieldsOf(line["message"]) ?? {}, "content")) {
+  for (const { fields, kind } of newestFirst) {
+    for (const block of listIn(fieldsOf(fields["message"]) ?? {}, "content")) {
       if (block["type"] === "tool_result") answered.add(textIn(block, "tool_use_id"));
       if (block["type"] === "tool_use") calls.push(block);
     }
     // Calls of an earlier turn that were never answered stay so for ever: they are not pending.
-    if (kindOf(line) === "prompt") break;
+    if (kind === "prompt") break;
   }
   return calls.filter((call) => !answered.has(textIn(call, "id")));
 }
@@ -211,17 +276,17 @@ function pendingOf(call: Fields): Waiting {
 }
 
 /** Started and not yet reported as ended. */
-function backgroundOf(collected: readonly Fields[], calls: readonly Fields[]): Background {
+function backgroundOf(collected: readonly Entry[], calls: readonly Fields[]): Background {
   const shells = new Set<string>();
   const subagents = new Set<string>();
   const ended = new Set<string>();
-  for (const line of collected) {
-    const result = fieldsOf(line["toolUseResult"]) ?? {};
+  for (const { fields } of collected) {
+    const result = fieldsOf(fields["toolUseResult"]) ?? {};
     const shell = textIn(result, "backgroundTaskId");
     const agent = result["isAsync"] === true ? textIn(result, "agentId") : null;
     if (shell !== null) shells.add(shell);
     if (agent !== null) subagents.add(agent);
-    const { content } = fieldsOf(line["message"]) ?? {};
+    const { content } = fieldsOf(fields["message"]) ?? {};
     for (const [, id] of typeof content === "string" ? content.matchAll(/<task-id>([^<]+)<\/task-id>/g) : [])
       if (id !== undefined) ended.add(id.trim());
   }

@@ -62,6 +62,9 @@ interface Tail {
 /** How far beyond the last mark of a turn its model and its tokens are looked for. */
 const factLines = 200;
 
+/** Behind the last mark only lines of these types are parsed. */
+const factTypes = ['"turn_context"', '"token_usage_record"'].map((type) => Buffer.from(type));
+
 /** Lines that other things than messages add. */
 const notMessages = ["session_meta", "world_state", "turn_context", "thread_settings_applied", "token_count"];
 
@@ -73,7 +76,8 @@ export function readTail(file: RecordFile): Tail {
   let oldestPending: Row | null = null;
   let mark: Row | null = null;
   let beyond = 0;
-  for (const line of file.backward()) {
+  const mayMatter = (bytes: Buffer): boolean => mark === null || factTypes.some((type) => bytes.includes(type));
+  for (const line of file.backward(mayMatter)) {
     tail.empty = false;
     if (mark !== null) beyond += 1;
     if (beyond > factLines || (mark !== null && tail.context !== null && tail.tokens !== null)) break;
@@ -87,7 +91,7 @@ export function readTail(file: RecordFile): Tail {
     if (row.type === "token_usage_record") tail.root ??= uuidIn(row.payload, "session_id");
     if (mark !== null) continue;
     tail.lines += 1;
-    if (!line.ok || parseLine(line.value) === null) tail.unknown += 1;
+    if (!isKnown(row)) tail.unknown += 1;
     if (!notMessages.includes(row.type) && !notMessages.includes(row.kind)) tail.lastAt ??= row.at;
     const call = row.type === "response_item" ? textIn(row.payload, "call_id") : null;
     if (call !== null && row.kind.endsWith("_output")) answered.add(call);
@@ -175,11 +179,14 @@ const itemKinds = "message reasoning function_call custom_tool_call function_cal
 );
 const eventKinds = [...turnMarks, "item_completed", "token_count", "thread_settings_applied"];
 
+const isKnown = ({ type, kind }: Row): boolean =>
+  lineTypes.includes(type) &&
+  (type !== "response_item" || itemKinds.includes(kind)) &&
+  (type !== "event_msg" || eventKinds.includes(kind));
+
 export function parseLine(value: unknown): LineFacts | null {
   const row = rowOf(value);
-  if (row === null || !lineTypes.includes(row.type)) return null;
-  if (row.type === "response_item" && !itemKinds.includes(row.kind)) return null;
-  if (row.type === "event_msg" && !eventKinds.includes(row.kind)) return null;
+  if (row === null || !isKnown(row)) return null;
   const tokens = tokensIn(row);
   return {
     messages: messagesOf(row),

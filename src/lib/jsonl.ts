@@ -1,7 +1,9 @@
 // Lines of a file or of bytes in memory, oldest or newest first, read in chunks so that a caller who needs three lines reads three lines.
 import { readSync } from "node:fs";
 
-const chunkBytes = 64 * 1024;
+/** Most callers need a few lines; each further chunk is twice as large. */
+const firstChunkBytes = 16 * 1024;
+const chunkBytes = 128 * 1024;
 
 /** A longer line is passed over: it costs more to read than any fact in it is worth. */
 const longestLine = 8 * 1024 * 1024;
@@ -17,8 +19,9 @@ export type Read = (fd: number, into: Buffer, offset: number, length: number, po
 export function* linesForward(bytes: Bytes, size: number, from = 0): Generator<Buffer | null> {
   let carried: Buffer[] = [];
   let carriedBytes = 0;
-  for (let position = from; position < size; ) {
-    const chunk = readChunk(bytes, position, Math.min(chunkBytes, size - position));
+  let step = firstChunkBytes;
+  for (let position = from; position < size; step = Math.min(2 * step, chunkBytes)) {
+    const chunk = readChunk(bytes, position, Math.min(step, size - position));
     if (chunk.length === 0) return;
     position += chunk.length;
     let start = 0;
@@ -43,8 +46,9 @@ export function* linesBackward(bytes: Bytes, size: number, most: number): Genera
   // Before the first newline from the end stands a line that is still being written: not a line.
   let insideLine = false;
   const stop = Math.max(0, size - most);
-  for (let position = size; position > stop; ) {
-    const from = Math.max(stop, position - chunkBytes);
+  let step = firstChunkBytes;
+  for (let position = size; position > stop; step = Math.min(2 * step, chunkBytes)) {
+    const from = Math.max(stop, position - step);
     const chunk = readChunk(bytes, from, position - from);
     if (chunk.length < position - from) return;
     position = from;

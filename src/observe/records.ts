@@ -239,14 +239,17 @@ export const recordFile = (file: FoundFile, { bytes, size, writtenAt }: OpenFile
   startsLikeJson: size === 0 || readChunk(bytes, 0, 1)[0] === openBrace,
   tailBytes: tailLimit,
   forward: () => parsed(linesForward(bytes, size)),
-  backward: () => parsed(linesBackward(bytes, size, tailLimit)),
+  backward: (mayMatter) => parsed(linesBackward(bytes, size, tailLimit), mayMatter),
   beside: (path) => smallText(join(dirname(file.path), path)),
 });
 
 /** More lines than any turn has; a file of millions of tiny ones would hold everybody up. What is left counts as broken. */
 const mostLines = 200_000;
 
-export function* parsed(lines: Iterable<Buffer | null>): Generator<Line> {
+export function* parsed(
+  lines: Iterable<Buffer | null>,
+  mayMatter: (line: Buffer) => boolean = () => true,
+): Generator<Line> {
   let count = 0;
   for (const line of lines) {
     count += 1;
@@ -255,7 +258,7 @@ export function* parsed(lines: Iterable<Buffer | null>): Generator<Line> {
       return;
     }
     if (line === null) yield { ok: false };
-    else if (line.length > 0) yield parseJson(line);
+    else if (line.length > 0) yield mayMatter(line) ? parseJson(line) : { ok: false };
   }
 }
 
