@@ -51,14 +51,20 @@ export interface RecordSet extends FileSet {
 
 /** A record that is no file of JSON lines is read as if it were one: its lines are put together out of what is there. */
 export interface Assembly {
-  /** Which sessions a file holds; null: the one that its name identifies. */
-  sessions: ((reader: Reader) => Iterable<SessionName>) | null;
+  /** Which sessions a file holds, with `like` at least those of them; null: the one that its name identifies. */
+  sessions: ((reader: Reader, like: LikeNames | null) => Iterable<SessionName>) | null;
   /** Nothing in the record is younger than this, told for less than reading it; absent, or null: reading it tells. */
   newest?(reader: Reader, id: string): number | null;
   /** Oldest first. A line that has been given stays as it is: what may still change is not a line yet. */
   forward(reader: Reader, id: string): Iterable<unknown>;
   /** For the status: newest first, also what is still in the making; the callers stop when they know enough. */
   backward(reader: Reader, id: string): Iterable<unknown>;
+}
+
+/** Sessions with one of these ids, or whose id begins so, in small letters. */
+export interface LikeNames {
+  ids: readonly string[];
+  beginnings: readonly string[];
 }
 
 export interface SessionName {

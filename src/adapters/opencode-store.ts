@@ -1,5 +1,5 @@
 // OpenCode's sessions as lines, out of its database or out of the JSON files of its older versions.
-import type { Assembly, Reader } from "./adapter.ts";
+import type { Assembly, LikeNames, Reader } from "./adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, jsonIn, listIn, millisIn, textIn } from "./fields.ts";
 
 /** A row with JSON inside; null: what stands there is no JSON object. */
@@ -48,12 +48,13 @@ interface Source {
 
 /** Whatever else is in the folder, or is called like it: only a database with sessions has sessions. */
 export const databaseLines: Assembly = {
-  *sessions(reader) {
+  *sessions(reader, like) {
     if (!hasTables(reader)) return;
-    for (const row of reader.rows("SELECT id, directory, time_updated FROM session")) {
-      const id = textIn(row, "id");
-      if (id !== null) yield { id, cwd: textIn(row, "directory"), updatedAt: millisIn(row, "time_updated") };
-    }
+    for (const [condition, values] of like === null ? [["", []] as const] : conditionsFor(like))
+      for (const row of reader.rows(`SELECT id, directory, time_updated FROM session ${condition}`, ...values)) {
+        const id = textIn(row, "id");
+        if (id !== null) yield { id, cwd: textIn(row, "directory"), updatedAt: millisIn(row, "time_updated") };
+      }
   },
   newest(reader, id) {
     const [row] = reader.rows(newest, id);
@@ -62,6 +63,18 @@ export const databaseLines: Assembly = {
   forward: (reader, id) => forward(database(reader, id)),
   backward: (reader, id) => backward(database(reader, id), id),
 };
+
+function conditionsFor({ ids, beginnings }: LikeNames): [string, readonly string[]][] {
+  const among = (values: readonly string[]): string => `IN (${values.map(() => "?").join(", ")})`;
+  const byLength = Map.groupBy(beginnings, ({ length }) => length);
+  return [
+    ...(ids.length === 0 ? [] : [[`WHERE id ${among(ids)}`, ids] as [string, readonly string[]]]),
+    ...[...byLength].map(([length, starts]): [string, readonly string[]] => [
+      `WHERE lower(substr(id, 1, ${length})) ${among(starts)}`,
+      starts,
+    ]),
+  ];
+}
 
 /** What its record tells of times: of the session itself, of its last message, and of that message's parts. */
 const newest = `

@@ -33,7 +33,7 @@ export const doctor: Command = {
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [["agentctl doctor", "before you trust the list"]],
   async run(args, context) {
-    const evidence = await observe({ adapters, env: context.env });
+    const { evidence } = await observe({ adapters, env: context.env });
     const checks = [
       ...processChecks(evidence),
       ...storeChecks(evidence),

@@ -1,7 +1,7 @@
 // Bare `agentctl`: what a person with many agents wants to know first, one line each.
 
 import { cut, oneLine } from "../lib/width.ts";
-import { writtenSince } from "../observe/observe.ts";
+import { writtenSince } from "../observe/wanted.ts";
 import type { Command, Context } from "./command.ts";
 import { type Colour, homeRelative, paint, problemLines, shortDuration, type Terminal, terminalOf } from "./render.ts";
 import { statusWord } from "./session-json.ts";

@@ -5,8 +5,8 @@ import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
-import type { Wanted } from "../observe/observe.ts";
 import { placeOf } from "../observe/place.ts";
+import { type Wanted, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
 import type { Row, Rows } from "./sessions.ts";
 
@@ -23,13 +23,11 @@ export function meantBy(references: readonly string[], { env }: Context): Wanted
   if (references.includes(".")) return "all";
   const isNoted = ({ id, name }: ReadNote, index: number): boolean =>
     references.some((each) => each === name || each === `launch:${id}` || (each === "@last" && index === 0));
-  const noted = new Set(
-    readNotes(env)
-      .notes.filter(isNoted)
-      .map(({ session }) => session),
-  );
-  const prefixes = references.filter((each) => each !== "").map((each) => each.toLowerCase());
-  return (id) => noted.has(id) || prefixes.some((prefix) => id.toLowerCase().startsWith(prefix));
+  const noted = readNotes(env).notes.filter(isNoted);
+  return {
+    ...withIds(noted.map(({ session }) => session)),
+    beginnings: references.filter((each) => each !== "").map((each) => each.toLowerCase()),
+  };
 }
 
 export function resolve(reference: string, all: Rows, context: Context): Row {

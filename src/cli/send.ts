@@ -7,6 +7,7 @@ import { oneAtATime } from "../control/places.ts";
 import { startSession } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isHosted, isSameSession } from "../core/session.ts";
+import { withIds } from "../observe/wanted.ts";
 import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -91,7 +92,7 @@ async function sendThroughHost(
     );
   const id = idOf(row);
   const said = await oneAtATime(context.env, () => sendToHosted(row.session, adapter, text));
-  const { rows } = await lookAroundAtRows(context, (other) => other === id);
+  const { rows } = await lookAroundAtRows(context, withIds([id]));
   const now = rows.find(({ session }) => isSameSession(session, row.session)) ?? row;
   if (args.has("--json")) {
     const { agent, cwd, processes } = now.session;

@@ -4,8 +4,10 @@ import { type ReadNote, readNotes } from "../control/notes.ts";
 import type { Surroundings } from "../control/surroundings.ts";
 import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
-import type { Session, SessionList } from "../core/session.ts";
-import { lookAtSessions, noneStopped, type Wanted } from "../observe/observe.ts";
+import { likeness, type Session, type SessionList } from "../core/session.ts";
+import { lookAtSessions } from "../observe/observe.ts";
+import { openRecordCache } from "../observe/record-cache.ts";
+import { type Wanted, type WantedSome, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
 
 export interface Row {
@@ -37,19 +39,16 @@ export interface Rows {
 }
 
 export async function lookAtRows({ env }: Context, wanted: Wanted = "all"): Promise<Rows> {
-  if (wanted === noneStopped) return decorated(await lookAtSessions({ adapters, env, wanted }), env);
-  const { openRecordCache } = await import("../observe/record-cache.ts");
-  const cache = openRecordCache(env, Date.now());
+  const kind = wanted === "all" || wanted.since !== undefined ? "all" : "few";
+  const cache = openRecordCache(env, Date.now(), kind);
   const list = await lookAtSessions({ adapters, env, wanted, cache });
   cache?.save();
   return decorated(list, env);
 }
 
 /** Sessions that agentctl has started, live or not. */
-export function launchedSessions({ env }: Pick<Context, "env">): (id: string) => boolean {
-  const noted = new Set(readNotes(env).notes.map(({ session }) => session));
-  return (id) => noted.has(id);
-}
+export const launchedSessions = ({ env }: Pick<Context, "env">): WantedSome =>
+  withIds(readNotes(env).notes.map(({ session }) => session));
 
 /** The same for commands that act: with all processes of this user, and their marks. */
 export async function lookAroundAtRows({ env }: Context, wanted: Wanted): Promise<Rows & { around: Surroundings }> {
@@ -101,19 +100,17 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
         : note.session === id),
   ) ?? null;
 
-const shortestPrefix = 8;
-
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
 function shortestRefs(sessions: readonly Session[], others: readonly string[]): string[] {
   const own = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
   const lengths = new Map<string, number>();
   for (const [index, id] of own.entries()) {
     const shared = Math.max(sharedPrefix(id, own[index - 1]), sharedPrefix(id, own[index + 1]));
-    lengths.set(id, Math.max(shortestPrefix, shared + 1));
+    lengths.set(id, Math.max(likeness, shared + 1));
   }
   // Few against many: sorting all of them would take longer than everything else.
   for (const id of own) {
-    const start = id.slice(0, shortestPrefix);
+    const start = id.slice(0, likeness);
     for (const other of others)
       if (other.startsWith(start)) lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other) + 1));
   }

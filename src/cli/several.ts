@@ -1,6 +1,6 @@
 // Commands that take several sessions: references, a group, labels.
 import { AgentctlError } from "../core/problem.ts";
-import type { Wanted } from "../observe/observe.ts";
+import { type Wanted, wantedOr } from "../observe/wanted.ts";
 import { type Arguments, type FlagSpec, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
 import { meantBy, resolve } from "./reference.ts";
@@ -24,9 +24,7 @@ export const isOne = (args: Arguments): boolean =>
 /** Which stopped sessions are meant: those of the references; with a group or a label, whatever was launched. */
 export function meantByAll(args: Arguments, context: Context): Wanted {
   const meant = meantBy(args.words, context);
-  if (meant === "all" || !(args.has("--group") || args.has("--label"))) return meant;
-  const launched = launchedSessions(context);
-  return (id, writtenAt) => launched(id) || meant(id, writtenAt);
+  return args.has("--group") || args.has("--label") ? wantedOr(meant, launchedSessions(context)) : meant;
 }
 
 export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {

@@ -1,5 +1,5 @@
 // agentctl statusline: one short line for a prompt, a tmux status bar or a window title.
-import { noneStopped } from "../observe/observe.ts";
+import { noneStopped } from "../observe/wanted.ts";
 import type { Command } from "./command.ts";
 import { statusWord } from "./session-json.ts";
 import { lookAtRows } from "./sessions.ts";

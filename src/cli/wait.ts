@@ -7,6 +7,7 @@ import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
+import { wantedOr, withIds } from "../observe/wanted.ts";
 import { parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { resolve } from "./reference.ts";
@@ -49,12 +50,7 @@ export const wait: Command = {
     const isAny = args.has("--any");
     const told = new Set<string>();
     const { value, isEnough } = await waitFor({
-      look: () =>
-        lookAtRows(
-          context,
-          (id, writtenAt) =>
-            wanted === "all" || wanted(id, writtenAt) || tracked.some(({ last }) => last.session.id === id),
-        ),
+      look: () => lookAtRows(context, wantedOr(wanted, withIds(tracked.map(({ last }) => last.session.id)))),
       isEnough: (rows) => {
         const now = tracked.map((each) => each.in(rows, context));
         const over = now.filter((row) => isOver(row, until));

@@ -9,6 +9,7 @@ import { failureText, isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { lookAtSessions } from "../observe/observe.ts";
 import { readProcess } from "../observe/processes.ts";
+import { withIds } from "../observe/wanted.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import { git } from "./git.ts";
 import { type HookKind, type HookRun, writeHookRun } from "./hook-runs.ts";
@@ -103,7 +104,7 @@ async function settled(note: ReadNote, env: Environment): Promise<Session | null
 /** That nobody could look is no reason not to run what is due. */
 async function look(env: Environment, session: string | null): Promise<SessionList | null> {
   try {
-    return await lookAtSessions({ adapters, env, wanted: (id) => id === session });
+    return await lookAtSessions({ adapters, env, wanted: withIds([session]) });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     return null;

@@ -4,6 +4,7 @@ import { AgentctlError } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
+import { withIds } from "../observe/wanted.ts";
 import { runDueHooks } from "./due-hooks.ts";
 import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { forgetExpired } from "./keep.ts";
@@ -63,7 +64,7 @@ type Starting = Pick<StartedLaunch, "begun">;
 
 async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<Starting> {
   const { env, order, note, before } = request;
-  const around = await lookAround(env, (id) => id === before?.id);
+  const around = await lookAround(env, withIds([before?.id]));
   const caller = callerOf(around, env);
   const { notes } = readNotes(env);
   guardPermission(order, request.ownIsBypass, caller);

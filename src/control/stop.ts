@@ -8,6 +8,7 @@ import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../c
 import { isHosted, type Kin, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
+import { withIds } from "../observe/wanted.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
 import { type Ended, type Ending, endProcesses, type Outcome, type Step, type Survivor, stuck } from "./end.ts";
@@ -61,8 +62,8 @@ export async function stopSessions(
   const owners = await endProcesses(onceEach(courses.flatMap((course) => course.ownerEndings())));
   for (const course of courses) course.take(owners);
 
-  const ids = new Set(targets.map(({ session }) => session.id));
-  const look = () => lookAround(env, (id) => ids.has(id));
+  const wanted = withIds(targets.map(({ session }) => session.id));
+  const look = () => lookAround(env, wanted);
   let now = await look();
   const ending = deadlineIn(options.graceMs);
   while (courses.some((course) => course.isEnding(now)) && !ending.isOver()) {

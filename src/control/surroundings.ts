@@ -1,13 +1,13 @@
 // One look for those who act: the sessions, and beside them every process of ours with the marks that it carries.
 import { adapters } from "../adapters/registry.ts";
-import { deriveSessions } from "../core/derive.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { ProcessTable } from "../core/process.ts";
 import type { SessionList } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
-import { noneStopped, observe, type Wanted } from "../observe/observe.ts";
+import { observe } from "../observe/observe.ts";
 import type { ProcessWish } from "../observe/process-wish.ts";
 import { readProcesses } from "../observe/processes.ts";
+import { noneStopped, type Wanted, wantedOr, withIds } from "../observe/wanted.ts";
 import { readNotes } from "./notes.ts";
 
 export interface Surroundings {
@@ -31,17 +31,17 @@ const patienceMs = 4_000;
  * launched, and those that are wanted.
  */
 export async function lookAround(env: Environment, wanted: Wanted = noneStopped): Promise<Surroundings> {
-  const noted = new Set(readNotes(env).notes.map(({ session }) => session));
+  const noted = readNotes(env).notes.map(({ session }) => session);
   // The sessions are derived from what every other command sees: a child between fork and exec, say, is no agent.
-  const evidence = await observe({
+  const { list } = await observe({
     adapters,
     env,
-    wanted: wanted === "all" ? wanted : (id, writtenAt) => noted.has(id) || wanted(id, writtenAt),
+    wanted: wantedOr(wanted, withIds(noted)),
     patienceMs,
     processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });
   const table = readProcesses(ours);
-  return { list: deriveSessions(evidence, adapters), table: table.ok ? table.value : unreadable() };
+  return { list, table: table.ok ? table.value : unreadable() };
 }
 
 const ours: ProcessWish = { names: new Set(), pids: new Set(), environment: marks, lockedFiles: [], also: "ours" };

@@ -140,7 +140,10 @@ export interface Store {
   listing: Reading<number>;
   /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
   rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null; uid: number | null }[];
-  /** Sessions whose records nobody needed to open: nobody has them, and nobody asked for them. */
+  /**
+   * Sessions whose records nobody needed to open: nobody has them, and nobody asked for them. All of those where the question is
+   * about times; else those that begin like one in the answer.
+   */
   unopened?: string[];
   /** A pid in the file's name is known even where the content is not; so is the session that it is about, where that is the name. */
   claims: { pid: number; reading: Reading<PidClaim>; session?: string }[];

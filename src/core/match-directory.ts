@@ -1,6 +1,6 @@
 // Processes that name no session: which records of their directory could be theirs. Rule 9.
 import { startSlackMs } from "./claims.ts";
-import type { Evidence } from "./evidence.ts";
+import type { Evidence, Store } from "./evidence.ts";
 import { type AgentProcess, add, addOwner, homeFor, type Matches, processOwner, sessionKey } from "./found.ts";
 import { givenId } from "./given-id.ts";
 import { sameProcess } from "./process.ts";
@@ -13,11 +13,12 @@ import { sameProcess } from "./process.ts";
 export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, found: Matches): void {
   const recordsOf = new Map<AgentProcess, Candidate[]>();
   const processesOf = new Map<string, AgentProcess[]>();
+  const places = new Map<Store, Places>();
   for (const process of unnamed) {
     // A lock is seen together with its process: who holds none has no session. Nor has who still asks for trust.
     const byLock = process.rules.hostsNameBy === "lock";
     const inDialog = evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
-    const candidates = byLock || inDialog ? [] : directoryCandidates(process, evidence, found);
+    const candidates = byLock || inDialog ? [] : directoryCandidates(process, evidence, found, places);
     recordsOf.set(process, candidates);
     for (const { key, isPast } of candidates) if (!isPast) add(processesOf, key, process);
   }
@@ -91,20 +92,37 @@ function isElsewhere({ row, detail }: AgentProcess, cwd: string | null, { direct
 
 const tickMs = 10;
 
-function directoryCandidates(process: AgentProcess, evidence: Evidence, found: Matches): Candidate[] {
+/** A store by directories: thousands of records share a few. */
+interface Places {
+  rowsIn: ReadonlyMap<string | null, Store["rows"]>;
+  unreadIds: ReadonlySet<string>;
+}
+
+const placesIn = (store: Store): Places => ({
+  rowsIn: Map.groupBy(store.rows, ({ reading }) => (reading.ok ? reading.value.cwd : null)),
+  unreadIds: new Set(store.rows.flatMap(({ id, reading }) => (reading.ok ? [] : [id]))),
+});
+
+function directoryCandidates(
+  process: AgentProcess,
+  evidence: Evidence,
+  found: Matches,
+  places: Map<Store, Places>,
+): Candidate[] {
   const candidates = new Map<string, Candidate>();
   const { detail, row, home, rules } = process;
   for (const store of evidence.stores) {
     if (store.agent !== rules.agent || (home !== null && store.home !== home)) continue;
-    const unreadIds = new Set(store.rows.flatMap(({ id, reading }) => (reading.ok ? [] : [id])));
-    for (const { id, reading, writtenAt, uid } of store.rows) {
+    const { rowsIn, unreadIds } = places.get(store) ?? placesIn(store);
+    places.set(store, { rowsIn, unreadIds });
+    const near = [...rowsIn].flatMap(([cwd, rows]) => (isElsewhere(process, cwd, evidence) ? [] : rows));
+    for (const { id, reading, writtenAt, uid } of near) {
       const key = sessionKey(store.agent, store.home, id);
       if (found.owners.has(key) || (!detail.ours && uid !== detail.uid)) continue;
       const record = reading.ok ? reading.value : null;
       // Whoever has its session has a subagent, too.
       if (record?.subagentOf != null) continue;
       const cwd = record?.cwd ?? null;
-      if (isElsewhere(process, cwd, evidence)) continue;
       // Without a time inside, the file's own: what was last written before the start is none of this process.
       const told = record?.lastMessageAt ?? record?.createdAt ?? null;
       // Where its newest lines are broken nobody knows how young they are, other than by the file.

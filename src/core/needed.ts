@@ -53,6 +53,8 @@ export interface Needed {
   of(store: Store, id: string): "owned" | "doubted" | null;
   /** Sessions of this store that are needed, recorded or not; null: any may be. */
   idsOf(store: Store): ReadonlySet<string> | null;
+  /** Sessions that are needed in any store or none; where any may be, there are more. */
+  ids: ReadonlySet<string>;
   /** Processes that say which session they have; null: all of them do. */
   named: ReadonlySet<ProcessRow> | null;
 }
@@ -60,7 +62,7 @@ export interface Needed {
 /** The rows of the stores are outlines; what they do not tell makes a record needed, never dispensable. */
 export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]): Needed {
   if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0)
-    return { of: () => "doubted", idsOf: () => null, named: null };
+    return { of: () => "doubted", idsOf: () => null, ids: new Set(), named: null };
   const table = withoutStrangers(evidence.processes.value);
   const { owners, doubts, agentDoubts, unrecorded } = matchProcesses(
     { ...evidence, processes: read(table) },
@@ -81,8 +83,8 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     store.successions.some(({ from, to }) => to === null && of(store, from) !== null),
   );
   for (const store of left) whole.add(homeKey(store));
+  const keys = [...owners.keys(), ...doubts.keys()];
   const idsOf: Needed["idsOf"] = (store) => {
-    const keys = [...owners.keys(), ...doubts.keys()];
     // A process whose home nobody knows names a session: only names can tell where that is.
     const isLost = keys.some((key) => key.startsWith(`${store.agent}\0\0`));
     const own = `${homeKey(store)}\0`;
@@ -93,7 +95,8 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
   const isGuessed = (owner: FoundOwner): boolean => owner.kind === "process" && owner.link === "cwd";
   const isSilent = unrecorded.length > 0 || all.some(isGuessed);
   const rows = all.flatMap((owner) => (owner.row === null || isGuessed(owner) ? [] : [owner.row]));
-  return { of, idsOf, named: isSilent ? new Set(rows) : null };
+  const ids = new Set(keys.map((key) => key.split("\0")[2] ?? ""));
+  return { of, idsOf, ids, named: isSilent ? new Set(rows) : null };
 }
 
 const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;

@@ -69,11 +69,14 @@ export const isHosted = ({ status }: Pick<Kin, "status">): boolean =>
 export const isSameSession = (a: SessionName, b: SessionName): boolean =>
   a === b || (a.id !== null && a.id === b.id && a.agent === b.agent && a.home === b.home);
 
+/** References are at least so long: sessions that begin alike so far could be taken for each other. */
+export const likeness = 8;
+
 export interface SessionList {
   at: number;
   complete: boolean;
   sessions: Session[];
-  /** Ids of sessions that are not running, and that nobody asked about. */
+  /** Ids of sessions that are not running, and that nobody asked about; of which ones, `Store.unopened` says. */
   unopened: { agent: string; ids: readonly string[] }[];
   problems: Problem[];
 }

@@ -17,64 +17,79 @@ export interface Found {
   failures: { path: string; message: string }[];
 }
 
-/**
- * Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. There may be
- * ten thousand of them: what is done here for each is as little as possible.
- */
-export function findFiles(home: string, { folder: pattern, name: wanted, inside }: FileSet): Found {
-  const found: Found = { files: [], failures: [] };
-  let folders = [home];
-  for (const part of pattern.split("/"))
-    folders =
-      part === "*"
-        ? folders.flatMap((folder) => subfolders(folder, found))
-        : folders.map((folder) => below(folder, part));
-  for (const folder of folders) {
-    const around = inside?.exec(basename(folder))?.[1];
-    if (inside !== undefined && around === undefined) continue;
-    for (const name of namesIn(folder, found)) {
-      const match = wanted.exec(name);
-      const subject = match === null ? undefined : (match[1] ?? around);
-      if (subject !== undefined) found.files.push({ path: below(folder, name), subject });
-    }
-  }
-  return found;
+/** With everything in it, whatever it is called. */
+export interface FoundFolder {
+  path: string;
+  names: readonly string[];
 }
 
-const below = (folder: string, name: string): string =>
+/** Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. */
+export function findFiles(home: string, set: FileSet): Found {
+  const { folders, failures } = listFolders(home, set);
+  return { files: filesIn(folders, set), failures };
+}
+
+/** The folders of a set, those without anything left out. There may be ten thousand names in them: nothing is done here for each. */
+export function listFolders(
+  home: string,
+  { folder: pattern, inside }: FileSet,
+): { folders: FoundFolder[]; failures: Found["failures"] } {
+  const failures: Found["failures"] = [];
+  let paths = [home];
+  for (const part of pattern.split("/"))
+    paths = part === "*" ? paths.flatMap((path) => subfolders(path, failures)) : paths.map((path) => below(path, part));
+  const meant = inside === undefined ? paths : paths.filter((path) => inside.test(basename(path)));
+  const folders = meant.map((path) => ({ path, names: namesIn(path, failures) }));
+  return { folders: folders.filter(({ names }) => names.length > 0), failures };
+}
+
+export function filesIn(folders: readonly FoundFolder[], { name: wanted, inside }: FileSet): FoundFile[] {
+  const files: FoundFile[] = [];
+  for (const { path, names } of folders) {
+    const around = inside?.exec(basename(path))?.[1];
+    for (const name of names.toSorted()) {
+      const match = wanted.exec(name);
+      const subject = match === null ? undefined : (match[1] ?? around);
+      if (subject !== undefined) files.push({ path: below(path, name), subject });
+    }
+  }
+  return files;
+}
+
+export const below = (folder: string, name: string): string =>
   name === "" ? folder : folder === "/" ? `/${name}` : `${folder}/${name}`;
 
-function namesIn(folder: string, found: Found): string[] {
+function namesIn(folder: string, failures: Found["failures"]): string[] {
   try {
-    return readdirSync(folder).sort();
+    return readdirSync(folder);
   } catch (error) {
-    if (!isGone(error)) found.failures.push({ path: folder, message: failureText(error) });
+    if (!isGone(error)) failures.push({ path: folder, message: failureText(error) });
     return [];
   }
 }
 
-function entriesOf(folder: string, found: Found): Dirent[] {
+function entriesOf(folder: string, failures: Found["failures"]): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
-    if (!isGone(error)) found.failures.push({ path: folder, message: failureText(error) });
+    if (!isGone(error)) failures.push({ path: folder, message: failureText(error) });
     return [];
   }
 }
 
 /** Plain files beside the folders are none of ours; a link counts if it leads to a folder. */
-const subfolders = (folder: string, found: Found): string[] =>
-  entriesOf(folder, found)
+const subfolders = (folder: string, failures: Found["failures"]): string[] =>
+  entriesOf(folder, failures)
     .filter(
-      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(below(folder, entry.name), found)),
+      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(below(folder, entry.name), failures)),
     )
     .map((entry) => below(folder, entry.name));
 
-function leadsToFolder(path: string, found: Found): boolean {
+function leadsToFolder(path: string, failures: Found["failures"]): boolean {
   try {
     return statSync(path).isDirectory();
   } catch (error) {
-    if (!isGone(error)) found.failures.push({ path, message: failureText(error) });
+    if (!isGone(error)) failures.push({ path, message: failureText(error) });
     return false;
   }
 }

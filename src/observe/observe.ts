@@ -5,38 +5,23 @@ import { deriveSessions } from "../core/derive.ts";
 import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/found.ts";
 import type { Reading } from "../core/problem.ts";
-import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
+import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "../core/process.ts";
 import { isHosted, type Session, type SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
+import { Databases } from "../sys/sqlite.ts";
 import { readDialog } from "./dialogs.ts";
 import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
 import { mayHang, mountTable } from "./mounts.ts";
-import { type NamedStore, openNeeded, outlineAny } from "./open.ts";
+import { type NamedStore, openNeeded, outlineStore } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import type { RecordCache } from "./record-cache.ts";
 import { type FoundRecord, recordAt, visitFound, visitRecords } from "./records.ts";
-import { nameStore, readClaims, readRow, readStore } from "./stores.ts";
-
-/**
- * Of the sessions that nobody has or may have, only these: the records of the others are not opened. `writtenAt`: when the record
- * was written to last, as the file system or its database says; null: nobody can tell.
- */
-export type Wanted = "all" | ((id: string, writtenAt: () => number | null) => boolean);
-
-/** Written since then. Clocks differ, and a database may tell of its sessions a little late. */
-export const writtenSince =
-  (time: number): Wanted =>
-  (_id, writtenAt) =>
-    (writtenAt() ?? Number.POSITIVE_INFINITY) >= time - slackMs;
-
-const slackMs = 3_600_000;
-
-/** Who asks only for what runs or may run. */
-export const noneStopped: Wanted = () => false;
+import { readClaims, readRow, readStore } from "./stores.ts";
+import { type Wanted, type WantedSome, wantedOr } from "./wanted.ts";
 
 export interface Look {
   adapters: readonly Adapter[];
@@ -58,31 +43,35 @@ const defaultPatienceMs = 2_000;
 const localPatienceMs = 10_000;
 
 /** Every command, page and API goes through here. */
-export async function lookAtSessions(look: Look): Promise<SessionList> {
-  return deriveSessions(await observe(look), look.adapters);
+export const lookAtSessions = async (look: Look): Promise<SessionList> => (await observe(look)).list;
+
+/** What was seen, and what follows from it. */
+export interface Observed {
+  evidence: Evidence;
+  list: SessionList;
 }
 
 /** How often we look again because an owner ended while we read its record, before everything is read in the safe order. */
 const mostAttempts = 4;
 
-export async function observe(look: Look): Promise<Evidence> {
+export async function observe(look: Look): Promise<Observed> {
   let { wanted = "all" } = look;
   for (let attempt = 1; wanted !== "all" && attempt <= mostAttempts; attempt += 1) {
-    const evidence = await observeOnce({ ...look, wanted });
-    const { sessions, unopened } = deriveSessions(evidence, look.adapters);
-    const further = goneOnTo(sessions, unopened);
+    const observed = await observeOnce({ ...look, wanted });
+    const further = goneOnTo(observed.list, wanted);
     // Here the records were read after the processes: who is still there had its session all the while.
-    if (further.size === 0 && (look.processes !== undefined || areThere(sessions))) return evidence;
-    const before: Exclude<Wanted, "all"> = wanted;
-    wanted = (id, writtenAt) => further.has(id) || before(id, writtenAt);
+    if (further.size === 0 && (look.processes !== undefined || areThere(observed.list.sessions))) return observed;
+    wanted = wantedOr(wanted, { ids: further });
   }
   return await observeOnce({ ...look, wanted: "all" });
 }
 
 /** Who asks for a conversation wants to know where it went. */
-function goneOnTo(sessions: readonly Session[], unopened: SessionList["unopened"]): Set<string> {
+function goneOnTo({ sessions, unopened }: SessionList, { ids, since }: WantedSome): Set<string> {
   const next = sessions.flatMap(({ status, continuedBy }) => (status.state === "stopped" ? (continuedBy ?? []) : []));
-  return new Set(next.length === 0 ? [] : unopened.flatMap(({ ids }) => ids)).intersection(new Set(next));
+  const there = new Set(next.length === 0 ? [] : sessions.map(({ id }) => id));
+  const further = new Set(next.filter((id) => !there.has(id) && ids?.has(id) !== true));
+  return since === undefined ? further : further.intersection(new Set(unopened.flatMap((store) => store.ids)));
 }
 
 const areThere = (sessions: readonly Session[]): boolean =>
@@ -93,9 +82,17 @@ const areThere = (sessions: readonly Session[]): boolean =>
     }),
   );
 
-const isAboutAll = ({ wanted = "all" }: Look): boolean => wanted === "all";
+async function observeOnce(look: Look): Promise<Observed> {
+  const databases = new Databases();
+  try {
+    return await observeWith(look, databases);
+  } finally {
+    databases.close();
+  }
+}
 
-async function observeOnce(look: Look): Promise<Evidence> {
+async function observeWith(look: Look, databases: Databases): Promise<Observed> {
+  const { wanted = "all" } = look;
   const readTable = look.processes ?? readProcesses;
   const now = look.now ?? Date.now;
   const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
@@ -113,15 +110,15 @@ async function observeOnce(look: Look): Promise<Evidence> {
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
     const fresh = homes.takeUnread();
-    if (isAboutAll(look)) await readHomes(fresh, stores, hosts, readTable, { deadline, local }, mounts, look.cache);
-    else await nameHomes(fresh, stores, named, deadline, mounts);
+    if (wanted === "all") await readHomes(fresh, stores, hosts, readTable, { deadline, local }, mounts, look.cache);
+    else await nameHomes(fresh, stores, named, deadline, mounts, wanted, databases);
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
   } while (homes.hasUnread());
   for (const store of stores) store.names = homes.namesOf(store);
 
   const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
-  if (look.wanted !== undefined && look.wanted !== "all") {
+  if (wanted !== "all") {
     const table = processes;
     const asked = homes
       .all()
@@ -130,10 +127,10 @@ async function observeOnce(look: Look): Promise<Evidence> {
     hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
     // What a slow store, or a host, has used up is not taken from the others.
     const rest = deadlineIn(look.patienceMs ?? localPatienceMs);
-    openNeeded(named, evidence, look.adapters, look.wanted, { mounts, deadline: rest, cache: look.cache ?? null });
+    const means = { mounts, deadline: rest, cache: look.cache ?? null, databases };
+    openNeeded(named, evidence, look.adapters, wanted, means);
   }
-  await lookAgain(evidence, look.adapters, readTable, deadline, mounts);
-  return evidence;
+  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts) };
 }
 
 /** Homes by their real path, with every name under which they came up. */
@@ -195,15 +192,16 @@ async function nameHomes(
   named: NamedStore[],
   deadline: Deadline,
   mounts: string,
+  wanted: WantedSome,
+  databases: Databases,
 ): Promise<void> {
   const waiting = homes.map(async ({ adapter, home }) => {
     if (mayHang(home, mounts)) return await readDistantStore(adapter, home, deadline);
-    const found = nameStore(adapter, home);
-    if (found !== null) named.push({ adapter, ...found });
+    const found = outlineStore(adapter, home, wanted, databases);
+    if (found !== null) named.push(found);
     return found?.store ?? null;
   });
   stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
-  for (const each of named) outlineAny(each);
 }
 
 /** Who wants to know where sessions work has the store read whole. */
@@ -248,42 +246,50 @@ function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes:
   }
 }
 
-/** What was written while we looked: without an owner the record is final now, so reading it again settles it. */
+/** What was written while we looked: without an owner the record is final now, so reading it again settles it. Answers what follows. */
 async function lookAgain(
   evidence: Evidence,
   adapters: readonly Adapter[],
   readTable: ReadTable,
   deadline: Deadline,
   mounts: string,
-): Promise<void> {
-  const { sessions } = deriveSessions(evidence, adapters);
-  await askHostsAgain(evidence, sessions, adapters, readTable, deadline);
+): Promise<SessionList> {
+  const first = deriveSessions(evidence, adapters);
+  const { sessions } = first;
+  let isSame = !(await askHostsAgain(evidence, sessions, adapters, readTable, deadline));
   evidence.dialogs.push(...dialogsOfSilent(evidence, sessions, adapters, mounts));
   for (const store of evidence.stores) {
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
     if (adapter === undefined) continue;
     const here = sessions.filter((session) => session.agent === store.agent && session.home === store.home);
     const doubtful = new Set(here.filter((session) => needsSecondLook(session, evidence.at)).map(({ id }) => id));
+    isSame &&= doubtful.size === 0;
     if (mayHang(store.home, mounts)) {
       if (doubtful.size > 0) await readDistantRecordsAgain(adapter, store, doubtful, deadline);
       continue;
     }
-    const silent = here.filter((session) => !hasSpoken(session)).flatMap((session) => session.processes);
+    const silent = adapter.claims === null ? [] : here.filter((session) => !hasSpoken(session)).flatMap(processesOf);
+    isSame &&= silent.length === 0;
     if (silent.length > 0) readClaimsAgain(adapter, store, new Set(silent.map((row) => row.identity.pid)));
     readRecordsAgain(adapter, store, doubtful);
   }
   const owners = sessions.filter(({ id }) => id !== null).flatMap(({ processes }) => processes);
+  const before = evidence.directories;
   evidence.directories = lookUpDirectories(evidence, new Set(owners), adapters, mounts);
+  const isFound = Object.keys(before).length + Object.keys(evidence.directories).length > 0;
+  return isSame && evidence.dialogs.length === 0 && !isFound ? first : deriveSessions(evidence, adapters);
 }
 
-/** A host that took up a session after it was asked, but before the processes were read, has something to say about it. */
+const processesOf = ({ processes }: Session): ProcessRow[] => processes;
+
+/** A host that took up a session after it was asked, but before the processes were read, has something to say about it. Did one? */
 async function askHostsAgain(
   evidence: Evidence,
   sessions: readonly Session[],
   adapters: readonly Adapter[],
   readTable: ReadTable,
   deadline: Deadline,
-): Promise<void> {
+): Promise<boolean> {
   const isUntold = (host: HostAnswer): boolean => {
     const told = new Set(host.answer.ok ? host.answer.value.map(({ id }) => id) : []);
     const here = sessions.filter(({ agent, home }) => agent === host.agent && home === host.home);
@@ -298,6 +304,7 @@ async function askHostsAgain(
     const again = answers.find((answer) => answer?.address === host.address && answer.answer.ok);
     if (again != null) evidence.hosts[evidence.hosts.indexOf(host)] = again;
   }
+  return untold.length > 0;
 }
 
 const hasSpoken = ({ status }: Session): boolean =>

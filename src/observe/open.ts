@@ -2,26 +2,48 @@
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence, Store } from "../core/evidence.ts";
 import { anyRecord, type Needed, neededRecords, outline } from "../core/needed.ts";
+import { likeness } from "../core/session.ts";
 import type { Deadline } from "../lib/deadline.ts";
+import type { Databases } from "../sys/sqlite.ts";
 import { lookUpDirectories } from "./directories.ts";
+import type { RecordNames } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
 import { type FoundRecord, newestOf, visitFound } from "./records.ts";
-import { readFound } from "./stores.ts";
+import { listingOf, nameStore, readFound } from "./stores.ts";
+import type { WantedSome } from "./wanted.ts";
 
 /** A store of which only the names were read. */
 export interface NamedStore {
   adapter: Adapter;
   store: Store;
-  named: FoundRecord[];
+  names: RecordNames;
+  /** Those that may be wanted, as they were before anybody looked at the processes. */
+  asked: FoundRecord[];
 }
 
-/** Until more is asked, one outline stands for all. */
-export function outlineAny({ store }: NamedStore): void {
+/** null: there is no such store. Until more is asked, one outline stands for all of its records. */
+export function outlineStore(
+  adapter: Adapter,
+  home: string,
+  wanted: WantedSome,
+  databases: Databases,
+): NamedStore | null {
+  const found = nameStore(adapter, home, databases);
+  if (found === null) return null;
+  const { store, names } = found;
   store.rows = [outline(anyRecord, store.home, null)];
+  return { adapter, store, names, asked: wanted.since === undefined ? names.like(wanted) : names.all() };
 }
 
-function outlineEach({ store, named }: NamedStore): void {
-  store.rows = named.map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
+function outlineEach({ store, names }: NamedStore): void {
+  store.rows = names.all().map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
+}
+
+interface Means {
+  mounts: string;
+  deadline: Deadline;
+  cache: RecordCache | null;
+  databases: Databases;
 }
 
 /** In place of the outlines, the records that are needed, and those of which somebody wants to know. */
@@ -29,30 +51,41 @@ export function openNeeded(
   stores: readonly NamedStore[],
   evidence: Evidence,
   adapters: readonly Adapter[],
-  wanted: (id: string, writtenAt: () => number | null) => boolean,
-  { mounts, deadline, cache }: { mounts: string; deadline: Deadline; cache: RecordCache | null },
+  wanted: WantedSome,
+  { mounts, deadline, cache, databases }: Means,
 ): void {
   const needed = neededRecords(evidence, adapters);
   const open = stores.filter(({ store }) => needed.idsOf(store) === null);
-  const isNeeded = open.length === 0 ? () => false : neededAmong(open, evidence, adapters, mounts);
+  const isNeeded = open.length === 0 ? () => false : neededAmong(open, evidence, adapters, { mounts, databases });
+  const told = new Set(needed.ids);
+  told.delete("");
   for (const each of stores) {
-    const { adapter, store, named } = each;
+    const { adapter, store, names, asked } = each;
     const ids = needed.idsOf(store);
-    const first: FoundRecord[] = [];
-    const then: FoundRecord[] = [];
-    const unopened: string[] = [];
-    for (const record of named) {
-      const { subject } = record;
-      if (ids === null ? isNeeded(store, subject) : ids.has(subject)) first.push(record);
-      else if (wanted(subject, () => writtenAt(record))) then.push(record);
-      else unopened.push(subject);
-    }
+    const first = ids === null ? names.all().filter(({ subject }) => isNeeded(store, subject)) : names.like({ ids });
+    const known = new Set(first.map(keyOf));
+    const then = asked.filter((record) => !known.has(keyOf(record)) && isWanted(record, wanted));
     // Where the time runs out, those who run are not the ones that are left unread.
     const opened = [...first, ...then];
-    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache));
-    store.unopened = unopened;
+    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache), databases);
+    if (names.failures.length > 0) store.listing = listingOf(adapter, names.failures);
+    for (const { subject } of opened) told.add(subject);
+  }
+  const beginnings = [...new Set([...told].map((id) => id.slice(0, likeness).toLowerCase()))];
+  for (const { store, names, asked } of stores) {
+    const all = wanted.since === undefined ? names.like({ beginnings }) : asked;
+    store.unopened = all.flatMap(({ subject }) => (told.has(subject) ? [] : [subject]));
   }
 }
+
+const keyOf = ({ path, subject }: FoundRecord): string => `${path}\0${subject}`;
+
+/** Where names were asked for by ids and beginnings, only those are there. */
+const isWanted = (record: FoundRecord, { ids, beginnings = [], since }: WantedSome): boolean =>
+  since === undefined ||
+  ids?.has(record.subject) === true ||
+  beginnings.some((start) => record.subject.toLowerCase().startsWith(start)) ||
+  (writtenAt(record) ?? Number.POSITIVE_INFINITY) >= since;
 
 const writtenAt = ({ path, updatedAt }: FoundRecord): number | null => updatedAt ?? statOf(path)?.mtimeMs ?? null;
 
@@ -61,7 +94,7 @@ function neededAmong(
   open: readonly NamedStore[],
   evidence: Evidence,
   adapters: readonly Adapter[],
-  mounts: string,
+  { mounts, databases }: Pick<Means, "mounts" | "databases">,
 ): (store: Store, id: string) => boolean {
   for (const each of open) outlineEach(each);
   let needed = neededRecords(evidence, adapters);
@@ -69,16 +102,17 @@ function neededAmong(
     // Silent processes: whose directory is whose, and who is too old to be theirs, rules out most of what they may have.
     evidence.directories = lookUpDirectories(evidence, needed.named, adapters, mounts);
     needed = neededRecords(evidence, adapters);
-    for (const each of open) tellTimes(each, needed);
+    for (const each of open) tellTimes(each, needed, databases);
     needed = neededRecords(evidence, adapters);
   }
   return (store, id) => needed.of(store, id) !== null;
 }
 
 /** Of records that somebody may have: how young they can be, where that is cheaper than reading them. */
-function tellTimes({ store, named }: NamedStore, needed: Needed): void {
-  const doubted = named.filter(({ subject, set }) => set.assembled?.newest && needed.of(store, subject) === "doubted");
-  const times = newestOf(doubted);
+function tellTimes({ store, names }: NamedStore, needed: Needed, databases: Databases): void {
+  const isDoubted = ({ subject, set }: FoundRecord): boolean =>
+    set.assembled?.newest !== undefined && needed.of(store, subject) === "doubted";
+  const times = newestOf(names.all().filter(isDoubted), databases);
   for (const row of store.rows) {
     const writtenAt = times.get(row.id) ?? null;
     if (writtenAt === null || !row.reading.ok) continue;

@@ -26,15 +26,22 @@ export interface RecordCache {
 
 /** Written to within this time it may be written to again without a trace. */
 const racyMs = 2_000;
-/** Fewer are read again faster than all of them are written down. */
-const worthSaving = 16;
 const mostEntries = 20_000;
 
+/**
+ * "few": of those who look at what runs, or at sessions by name; only what the last look needed is in it, so that it is read in no
+ * time. "all": of those who look at everything.
+ */
+export type CacheKind = "few" | "all";
+
+/** Fewer are read again faster than all of them are written down. */
+const worthSaving = { few: 3, all: 16 };
+
 /** null: switched off, or nobody could say which version of the parsers wrote it. */
-export function openRecordCache(env: Environment, now: number): RecordCache | null {
+export function openRecordCache(env: Environment, now: number, kind: CacheKind): RecordCache | null {
   const version = wantsCache(env) ? ownBuild() : null;
   if (version === null) return null;
-  const path = join(cacheFolder(env), "records");
+  const path = join(cacheFolder(env), kind === "all" ? "records" : "live");
   const known = load(path, version);
   const used = new Map<string, Entry>();
   let fresh = 0;
@@ -52,8 +59,8 @@ export function openRecordCache(env: Environment, now: number): RecordCache | nu
       fresh += 1;
     },
     save() {
-      if (fresh < worthSaving) return;
-      const others = [...known].filter(([file]) => !used.has(file));
+      if (fresh < worthSaving[kind]) return;
+      const others = kind === "few" ? [] : [...known].filter(([file]) => !used.has(file));
       const entries = [...used, ...others].slice(0, mostEntries);
       try {
         const body = JSON.stringify(entries);

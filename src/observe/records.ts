@@ -1,9 +1,18 @@
 // An agent's records in one home, whatever they are kept in: files of JSON lines, or what an adapter assembles to lines.
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { Adapter, Assembly, Line, Reader, RecordFile, RecordSet } from "../adapters/adapter.ts";
+import type {
+  Adapter,
+  Assembly,
+  LikeNames,
+  Line,
+  Reader,
+  RecordFile,
+  RecordSet,
+  SessionName,
+} from "../adapters/adapter.ts";
 import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
-import { type Database, withDatabase } from "../sys/sqlite.ts";
+import { type Database, type Databases, withDatabase } from "../sys/sqlite.ts";
 import { unpack } from "../sys/zstd.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type Found, type FoundFile, findFiles, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
@@ -63,26 +72,51 @@ function visitFile(
   isWanted: (record: FoundRecord) => boolean,
   visit: (record: FoundRecord, read: ReadRecord) => void,
 ): void {
-  const { assembled, idIn } = set;
+  const { assembled } = set;
   if (assembled?.sessions != null) {
     const { sessions } = assembled;
     withReader(file.path, "database", (reader) => {
-      for (const { id, cwd = null, updatedAt = null } of sessions(reader)) {
-        const record: FoundRecord = { path: file.path, subject: id, set, cwd, updatedAt };
+      for (const name of sessions(reader, null)) {
+        const record = recordNamed(name, file, set);
         if (isWanted(record)) visit(record, (use) => useAssembled(record, assembled, reader, use));
       }
     });
     return;
   }
-  const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
-  const record = { path: file.path, subject, set };
+  const record = recordIn(file, set);
   if (isWanted(record)) visit(record, (use) => readRecord(record, use));
 }
+
+const recordNamed = ({ id, cwd = null, updatedAt = null }: SessionName, { path }: FoundFile, set: RecordSet) => ({
+  ...{ path, subject: id, set, cwd, updatedAt },
+});
+
+/** The record that a file is. Throws where nobody can tell whose. */
+export function recordIn(file: FoundFile, set: RecordSet): FoundRecord {
+  const { idIn } = set;
+  const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
+  return { path: file.path, subject, set };
+}
+
+/** The records that a database holds; with `like` at least those. Throws where they cannot be told. */
+export const recordsInDatabase = (
+  file: FoundFile,
+  set: RecordSet,
+  databases: Databases,
+  like: LikeNames | null,
+): FoundRecord[] =>
+  withReader(
+    file.path,
+    "database",
+    (reader) => [...(set.assembled?.sessions?.(reader, like) ?? [])].map((name) => recordNamed(name, file, set)),
+    databases,
+  );
 
 /** Visits records that were found before; those of one database together. */
 export function visitFound<T>(
   records: readonly FoundRecord[],
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
+  databases?: Databases,
 ): T[] {
   const apart = (record: FoundRecord): T | null => visit(record, (use) => readRecord(record, use));
   const groups = Map.groupBy(records, ({ path, set }) => (set.assembled?.sessions == null ? null : path));
@@ -91,8 +125,11 @@ export function visitFound<T>(
       const assembled = group[0]?.set.assembled;
       if (path === null || assembled === undefined) return group.map(apart);
       try {
-        return withReader(path, "database", (reader) =>
-          group.map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
+        return withReader(
+          path,
+          "database",
+          (reader) => group.map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
+          databases,
         );
       } catch (error) {
         if (errorCode(error) === "") throw error;
@@ -104,15 +141,20 @@ export function visitFound<T>(
 }
 
 /** For each of some records of one database: how young it can be at most; null: only reading it tells. */
-export function newestOf(records: readonly FoundRecord[]): Map<string, number | null> {
+export function newestOf(records: readonly FoundRecord[], databases: Databases): Map<string, number | null> {
   const found = new Map<string, number | null>();
   for (const [path, group] of Map.groupBy(records, (record) => record.path)) {
     const newest = group[0]?.set.assembled?.newest;
     if (newest === undefined) continue;
     try {
-      withReader(path, "database", (reader) => {
-        for (const { subject } of group) found.set(subject, newest(reader, subject));
-      });
+      withReader(
+        path,
+        "database",
+        (reader) => {
+          for (const { subject } of group) found.set(subject, newest(reader, subject));
+        },
+        databases,
+      );
     } catch (error) {
       if (errorCode(error) === "") throw error;
     }
@@ -189,7 +231,7 @@ function* asLines(values: Iterable<unknown>): Generator<Line> {
 
 const documentLimit = 64 * 1024 * 1024;
 
-function withReader<T>(path: string, kind: "database" | "files", use: (reader: Reader) => T): T {
+function withReader<T>(path: string, kind: "database" | "files", use: (reader: Reader) => T, databases?: Databases): T {
   const near = (name: string): string => join(dirname(path), name);
   const reader = (database: Database | null): Reader => ({
     rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
@@ -197,7 +239,9 @@ function withReader<T>(path: string, kind: "database" | "files", use: (reader: R
     names: (folder) => namesIn(near(folder)),
     unpacked: (bytes) => unpack(bytes, documentLimit),
   });
-  return kind === "files" ? use(reader(null)) : withDatabase(path, (database) => use(reader(database)));
+  if (kind === "files") return use(reader(null));
+  const withIt = (database: Database): T => use(reader(database));
+  return databases === undefined ? withDatabase(path, withIt) : databases.use(path, withIt);
 }
 
 function readJson(path: string): unknown {

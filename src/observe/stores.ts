@@ -6,8 +6,10 @@ import { anyPid, type PidClaim, type Store } from "../core/evidence.ts";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward, readChunk } from "../lib/jsonl.ts";
+import type { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { type Found, type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { RecordNames } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
 import { type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
 
@@ -20,24 +22,35 @@ export function readStore(
   deadline: Deadline,
   cache: RecordCache | null = null,
 ): Store | null {
-  const found = visitStore(adapter, home, (record, read) => readFound(adapter, record, read, deadline, cache));
-  return found === null ? null : { ...found.store, rows: found.visited };
+  const store = storeAt(adapter, home);
+  if (store === null) return null;
+  const found = visitRecords(adapter, home, (record, read) => readFound(adapter, record, read, deadline, cache));
+  store.rows = found.visited;
+  store.listing = listingOf(adapter, found.failures);
+  return store;
 }
 
 /** The same with the names of its records alone. */
-export function nameStore(adapter: Adapter, home: string): { store: Store; named: FoundRecord[] } | null {
-  const found = visitStore(adapter, home, (record) => record);
-  return found === null ? null : { store: found.store, named: found.visited };
-}
-
-function visitStore<T>(
+export function nameStore(
   adapter: Adapter,
   home: string,
-  visit: (record: FoundRecord, read: ReadRecord) => T | null,
-): { store: Store; visited: T[] } | null {
+  databases: Databases,
+): { store: Store; names: RecordNames } | null {
+  const store = storeAt(adapter, home);
+  if (store === null) return null;
+  const names = new RecordNames(adapter, home, databases);
+  store.listing = listingOf(adapter, names.failures);
+  return { store, names };
+}
+
+export const listingOf = (adapter: Adapter, [failure]: Found["failures"]): Store["listing"] =>
+  failure === undefined ? read(0) : unread(storeProblem(adapter, failure.path, failure.message));
+
+/** Without its records. */
+function storeAt(adapter: Adapter, home: string): Store | null {
   const place = findHome(home);
   if (place === "absent") return null;
-  const store: Store = {
+  return {
     agent: adapter.agent,
     home,
     names: [home],
@@ -47,11 +60,6 @@ function visitStore<T>(
     claims: readClaims(adapter, home),
     successions: readSuccessions(adapter, home),
   };
-  const { visited, failures } = visitRecords(adapter, home, visit);
-  const [failure] = failures;
-  store.listing =
-    failure === undefined ? read(visited.length) : unread(storeProblem(adapter, failure.path, failure.message));
-  return { store, visited };
 }
 
 /** null: the file vanished between listing and reading, so there is no such record. */
@@ -176,7 +184,8 @@ function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
     return withFile(join(home, file), ({ bytes, size }) => {
       const from = Math.max(0, size - successionBytes);
       const end = readChunk(bytes, from, size - from);
-      const isTold = (text: Buffer | null): boolean => words.some((word) => text?.includes(word) === true);
+      const sought = words.map((word) => Buffer.from(word));
+      const isTold = (text: Buffer | null): boolean => sought.some((word) => text?.includes(word) === true);
       if (!isTold(end)) return [];
       const lines = [...linesBackward(end, end.length, end.length)];
       // What was cut by the limit is no whole line.

@@ -61,22 +61,57 @@ function isLocked(inode: number): boolean | null {
   }
 }
 
-function withConnection<T>(location: string, use: (database: Database) => T): T {
+/** For several questions in one look: a database that a writer has open stays open here, too, until `close`. */
+export class Databases {
+  private readonly held = new Map<string, OpenDatabase>();
+
+  use<T>(path: string, use: (database: Database) => T): T {
+    const held = this.held.get(path);
+    if (held !== undefined) return use(held);
+    stampOf(path);
+    if (!isInUse(path)) return withDatabase(path, use);
+    const opened = connect(path);
+    this.held.set(path, opened);
+    return use(opened);
+  }
+
+  close(): void {
+    for (const each of this.held.values()) each.close();
+    this.held.clear();
+  }
+}
+
+interface OpenDatabase extends Database {
+  close(): void;
+}
+
+function connect(location: string): OpenDatabase {
   const connection = new DatabaseSync(location, { readOnly: true });
+  // Preparing costs more than most questions; a statement that is being stepped through is not there for others.
+  const idle = new Map<string, StatementSync>();
   try {
     connection.exec(`PRAGMA busy_timeout = ${patienceMs}`);
-    // Preparing costs more than most questions; a statement that is being stepped through is not there for others.
-    const idle = new Map<string, StatementSync>();
-    return use({
-      *rows(sql, ...values) {
-        const statement = idle.get(sql) ?? connection.prepare(sql);
-        idle.delete(sql);
-        yield* statement.iterate(...values);
-        idle.set(sql, statement);
-      },
-    });
-  } finally {
+  } catch (error) {
     connection.close();
+    throw error;
+  }
+  return {
+    *rows(sql, ...values) {
+      const statement = idle.get(sql) ?? connection.prepare(sql);
+      idle.delete(sql);
+      yield* statement.iterate(...values);
+      idle.set(sql, statement);
+    },
+    close: () => connection.close(),
+  };
+}
+
+function withConnection<T>(location: string, use: (database: Database) => T): T {
+  const opened = connect(location);
+  try {
+    return use(opened);
+  } finally {
+    opened.close();
   }
 }
 

@@ -6,7 +6,8 @@ import { throwAwayFolder } from "../conformance/folder.ts";
 import { workOf } from "./counting-fs.ts";
 
 const { adapters } = await import("../../src/adapters/registry.ts");
-const { lookAtSessions, noneStopped } = await import("../../src/observe/observe.ts");
+const { lookAtSessions } = await import("../../src/observe/observe.ts");
+const { noneStopped } = await import("../../src/observe/wanted.ts");
 
 const folder = throwAwayFolder();
 const many = 300;
@@ -55,7 +56,7 @@ describe("of six hundred sessions that nobody has", () => {
   });
 
   test("status opens the one that is meant", async () => {
-    const { opened } = await workOf(look((id) => id === idOf(7)));
+    const { opened } = await workOf(look({ ids: new Set([idOf(7)]) }));
     expect(opened).toBe(2);
   });
 

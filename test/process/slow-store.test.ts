@@ -70,7 +70,7 @@ test("a store whose time is over: what was not read is unread, not absent and no
   try {
     const store = readStore(demo, root, deadlineIn(0));
     expect(store?.rows.map(({ reading }) => reading.ok)).toEqual([false, false, false]);
-    const evidence = await observe({ adapters: [demo], env: { DEMO_AGENT_HOME: root }, patienceMs: 0 });
+    const { evidence } = await observe({ adapters: [demo], env: { DEMO_AGENT_HOME: root }, patienceMs: 0 });
     expect(evidence.stores.flatMap(({ rows }) => rows.map(({ reading }) => reading.ok))).toEqual([false, false, false]);
   } finally {
     rmSync(root, { recursive: true });

@@ -1,0 +1,161 @@
+// The names of an agent's records in one home. There may be ten thousand of them, and most questions are about a few: those are
+// looked for in one text of all names, or by the database that has them.
+import type { Adapter, RecordSet } from "../adapters/adapter.ts";
+import type { Databases } from "../sys/sqlite.ts";
+import { errorCode, failureText, isGone } from "./failure.ts";
+import { below, type Found, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
+import { type FoundRecord, recordIn, recordsInDatabase } from "./records.ts";
+
+/** Ids, and what ids begin with in small letters. */
+export interface Like {
+  ids?: Iterable<string>;
+  beginnings?: Iterable<string>;
+}
+
+interface Part {
+  path: string;
+  all(): FoundRecord[];
+  /** At least those that are meant. */
+  like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[];
+}
+
+export class RecordNames {
+  /** What is there but could not be listed may hide more of them. */
+  readonly failures: Found["failures"] = [];
+  private readonly parts: Part[];
+  private known: FoundRecord[] | null = null;
+
+  constructor(
+    private readonly adapter: Adapter,
+    home: string,
+    databases: Databases,
+  ) {
+    const sets = adapter.records.toSorted((a, b) => Number(a.isOld ?? false) - Number(b.isOld ?? false));
+    this.parts = sets.flatMap((set) => this.partsOf(set, home, databases));
+  }
+
+  /** Every record. */
+  all(): FoundRecord[] {
+    this.known ??= this.chosen((part) => part.all());
+    return this.known;
+  }
+
+  /** Those with one of the ids or beginnings. */
+  like({ ids = [], beginnings = [] }: Like): FoundRecord[] {
+    const [wanted, starts] = [new Set(ids), [...beginnings]];
+    if (wanted.size === 0 && starts.length === 0) return [];
+    const isLike = ({ subject }: FoundRecord): boolean =>
+      wanted.has(subject) || starts.some((start) => subject.toLowerCase().startsWith(start));
+    return this.chosen((part) => part.like([...wanted], starts)).filter(isLike);
+  }
+
+  private partsOf(set: RecordSet, home: string, databases: Databases): Part[] {
+    const { folders, failures } = listFolders(home, set);
+    this.failures.push(...failures);
+    if (set.assembled?.sessions != null) {
+      const parts = filesIn(folders, set).map((file) => new DatabasePart(file, set, databases));
+      // Now is the time to find out that one cannot be read.
+      for (const part of parts) this.attempted(part.path, () => part.like([], []));
+      return parts;
+    }
+    // Whose records they are stands in the files, or in the names of their folders.
+    if (set.idIn !== undefined || set.inside !== undefined) {
+      const records = filesIn(folders, set).flatMap((file) => this.attempted(file.path, () => [recordIn(file, set)]));
+      return [{ path: home, all: () => records, like: () => records }];
+    }
+    return [new FilePart(home, folders, set)];
+  }
+
+  /** A newer set's record of a session stands for an older one's. */
+  private chosen(recordsOf: (part: Part) => FoundRecord[]): FoundRecord[] {
+    const newer = new Set<string>();
+    return this.parts.flatMap((part) => {
+      const found = this.attempted(part.path, () => recordsOf(part)).filter(
+        ({ subject, set }) => this.adapter.isId(subject) && !(set.isOld === true && newer.has(subject)),
+      );
+      if (this.parts.length > 1) for (const { subject } of found) newer.add(subject);
+      return found;
+    });
+  }
+
+  /** A file that nobody can read costs its own names; that there are some is said. */
+  private attempted(path: string, records: () => FoundRecord[]): FoundRecord[] {
+    try {
+      return records();
+    } catch (error) {
+      if (isGone(error)) return [];
+      if (errorCode(error) === "") throw error;
+      if (!this.failures.some((failure) => failure.path === path))
+        this.failures.push({ path, message: failureText(error) });
+      return [];
+    }
+  }
+}
+
+/** Shorter ones are found nearly everywhere. */
+const shortestSought = 4;
+
+const slash = 47;
+
+class FilePart implements Part {
+  /** `//<number of the folder>/<name>/<name>…`: no name holds a slash. Bytes are searched many times as fast as text. */
+  private readonly text: string;
+  private readonly bytes: Buffer;
+
+  constructor(
+    readonly path: string,
+    private readonly folders: readonly FoundFolder[],
+    private readonly set: RecordSet,
+  ) {
+    this.text = `${folders.map(({ names }, index) => `//${index}/${names.join("/")}`).join("")}/`;
+    this.bytes = Buffer.from(this.text);
+  }
+
+  all = (): FoundRecord[] => filesIn(this.folders, this.set).map((file) => ({ ...file, set: this.set }));
+
+  like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[] {
+    const isAscii = this.bytes.length === this.text.length;
+    if (beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
+    const places = new Set(ids.flatMap((id) => placesOf(id, this.bytes)));
+    const lower = beginnings.length === 0 ? this.bytes : Buffer.from(this.text.toLowerCase());
+    for (const start of beginnings) for (const place of placesOf(start, lower)) places.add(place);
+    return [...places].flatMap((start) => this.recordAt(start) ?? []);
+  }
+
+  private recordAt(start: number): FoundRecord | null {
+    const { bytes } = this;
+    const upToSlash = (from: number): string => bytes.toString("utf8", from, bytes.indexOf(slash, from));
+    const mark = bytes.lastIndexOf("//", start - 2);
+    const folder = this.folders[Number(upToSlash(mark + 2))];
+    const name = upToSlash(start);
+    const subject = this.set.name.exec(name)?.[1];
+    if (folder === undefined || subject === undefined || mark + 2 === start) return null;
+    return { path: below(folder.path, name), subject, set: this.set };
+  }
+}
+
+/** Where the names begin that hold this. */
+function placesOf(sought: string, bytes: Buffer): number[] {
+  const places: number[] = [];
+  const needle = Buffer.from(sought);
+  for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, bytes.indexOf(slash, at)))
+    places.push(bytes.lastIndexOf(slash, at) + 1);
+  return places;
+}
+
+class DatabasePart implements Part {
+  readonly path: string;
+
+  constructor(
+    private readonly file: FoundFile,
+    private readonly set: RecordSet,
+    private readonly databases: Databases,
+  ) {
+    this.path = file.path;
+  }
+
+  all = (): FoundRecord[] => recordsInDatabase(this.file, this.set, this.databases, null);
+
+  like = (ids: readonly string[], beginnings: readonly string[]): FoundRecord[] =>
+    recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings });
+}
