@@ -104,18 +104,26 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
     job: claim?.job ?? null,
     processes,
     conflicts: conflictsOf(subject),
-    evidence: [],
-    wouldChange: [],
+    ...unexplained,
   };
-  const { evidence: list, wouldChange } = proofs(
-    session,
-    subject,
-    doubts,
-    evidence,
-    table,
-    matches.seen.get(subject.agent) ?? [],
+  return explained(session, () =>
+    proofs(session, subject, doubts, evidence, table, matches.seen.get(subject.agent) ?? []),
   );
-  return { ...session, evidence: list, wouldChange };
+}
+
+const unexplained: Pick<Session, "evidence" | "wouldChange"> = { evidence: [], wouldChange: [] };
+
+/** Few ask for the proofs: they are put into words when somebody does. */
+function explained(session: Session, explain: () => typeof unexplained): Session {
+  let words: typeof unexplained | null = null;
+  const told = (): typeof unexplained => {
+    words ??= explain();
+    return words;
+  };
+  return Object.defineProperties(session, {
+    evidence: { get: () => told().evidence, enumerable: true },
+    wouldChange: { get: () => told().wouldChange, enumerable: true },
+  });
 }
 
 /** Process and record each see a part of what runs beside the turn. */
@@ -223,11 +231,9 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
     job: null,
     processes: [row],
     conflicts: [],
-    evidence: [],
-    wouldChange: [],
+    ...unexplained,
   };
-  const { evidence: list, wouldChange } = proofs(session, null, [], evidence, null, []);
-  return { ...session, evidence: list, wouldChange };
+  return explained(session, () => proofs(session, null, [], evidence, null, []));
 }
 
 /** An agent started below another agent's process is its child. Shown, never used for a state. */

@@ -130,7 +130,8 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
     const means = { mounts, deadline: rest, cache: look.cache ?? null, databases };
     openNeeded(named, evidence, look.adapters, wanted, means);
   }
-  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts) };
+  const late = new Set(named.map(({ store }) => store));
+  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts, late) };
 }
 
 /** Homes by their real path, with every name under which they came up. */
@@ -246,13 +247,17 @@ function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes:
   }
 }
 
-/** What was written while we looked: without an owner the record is final now, so reading it again settles it. Answers what follows. */
+/**
+ * What was written while we looked: without an owner the record is final now, so reading it again settles it. `late`: stores whose
+ * records were read after the processes. Answers what follows from all of it.
+ */
 async function lookAgain(
   evidence: Evidence,
   adapters: readonly Adapter[],
   readTable: ReadTable,
   deadline: Deadline,
   mounts: string,
+  late: ReadonlySet<Store>,
 ): Promise<SessionList> {
   const first = deriveSessions(evidence, adapters);
   const { sessions } = first;
@@ -262,7 +267,8 @@ async function lookAgain(
     const adapter = adapters.find((candidate) => candidate.agent === store.agent);
     if (adapter === undefined) continue;
     const here = sessions.filter((session) => session.agent === store.agent && session.home === store.home);
-    const doubtful = new Set(here.filter((session) => needsSecondLook(session, evidence.at)).map(({ id }) => id));
+    const isDoubtful = (session: Session): boolean => needsSecondLook(session, evidence.at, late.has(store));
+    const doubtful = new Set(here.filter(isDoubtful).map(({ id }) => id));
     isSame &&= doubtful.size === 0;
     if (mayHang(store.home, mounts)) {
       if (doubtful.size > 0) await readDistantRecordsAgain(adapter, store, doubtful, deadline);
@@ -333,10 +339,10 @@ function dialogsOfSilent(
 
 const recentMs = 2_000;
 
-function needsSecondLook(session: Session, at: number): boolean {
+function needsSecondLook(session: Session, at: number, isLate: boolean): boolean {
   const { record, status } = session;
   if (record === null) return false;
-  if (status.state === "running") return record.torn;
+  if (status.state === "running" || isLate) return record.torn;
   const recent = record.writtenAt !== null && record.writtenAt > at - recentMs;
   return status.state === "stopped" && (record.turn.state === "open" || record.torn || recent);
 }
