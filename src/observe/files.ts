@@ -94,9 +94,12 @@ function leadsToFolder(path: string, failures: Found["failures"]): boolean {
   }
 }
 
-export interface OpenFile {
+export interface OpenFile extends FileFacts {
   /** The open file, or what was assembled in its place. */
   bytes: Bytes;
+}
+
+export interface FileFacts {
   size: number;
   writtenAt: number;
   uid: number;

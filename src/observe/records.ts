@@ -15,7 +15,16 @@ import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { type Database, type Databases, withDatabase } from "../sys/sqlite.ts";
 import { unpack } from "../sys/zstd.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type Found, type FoundFile, findFiles, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
+import {
+  type FileFacts,
+  type Found,
+  type FoundFile,
+  findFiles,
+  type OpenFile,
+  openFile,
+  readWhole,
+  withFile,
+} from "./files.ts";
 
 /** How far back from a record's end the state of its last turn is looked for. */
 export const tailLimit = 64 * 1024 * 1024;
@@ -30,7 +39,7 @@ export interface FoundRecord extends FoundFile {
 }
 
 /** A record that may be read now. Throws where it cannot be. */
-export type ReadRecord = <T>(use: (file: RecordFile, open: OpenFile) => T) => T;
+export type ReadRecord = <T>(use: (file: RecordFile, facts: FileFacts) => T) => T;
 
 /** Visits every record of a home, one by one; what is there but could not be listed may hide more of them. */
 export function visitRecords<T>(
@@ -76,9 +85,10 @@ function visitFile(
   if (assembled?.sessions != null) {
     const { sessions } = assembled;
     withReader(file.path, "database", (reader) => {
+      const facts = factsOf(file.path);
       for (const name of sessions(reader, null)) {
         const record = recordNamed(name, file, set);
-        if (isWanted(record)) visit(record, (use) => useAssembled(record, assembled, reader, use));
+        if (isWanted(record)) visit(record, (use) => use(assembledFile(record, assembled, reader, facts), facts));
       }
     });
     return;
@@ -128,7 +138,12 @@ export function visitFound<T>(
         return withReader(
           path,
           "database",
-          (reader) => group.map((record) => visit(record, (use) => useAssembled(record, assembled, reader, use))),
+          (reader) => {
+            const facts = factsOf(path);
+            return group.map((record) =>
+              visit(record, (use) => use(assembledFile(record, assembled, reader, facts), facts)),
+            );
+          },
           databases,
         );
       } catch (error) {
@@ -182,12 +197,13 @@ export function recordAt(adapter: Adapter, path: string, id: string): FoundRecor
   return { path, subject: id, set };
 }
 
-export function readRecord<T>(record: FoundRecord, use: (file: RecordFile, open: OpenFile) => T): T {
+export function readRecord<T>(record: FoundRecord, use: (file: RecordFile, facts: FileFacts) => T): T {
   const { assembled } = record.set;
   if (assembled === undefined) return withFile(record.path, (open) => use(recordFile(record, open), open));
-  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) =>
-    useAssembled(record, assembled, reader, use),
-  );
+  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) => {
+    const facts = factsOf(record.path);
+    return use(assembledFile(record, assembled, reader, facts), facts);
+  });
 }
 
 /** The whole record as lines; who opens it closes it. */
@@ -197,33 +213,23 @@ export function openRecord(record: FoundRecord): OpenFile {
   return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) => {
     const lines = [...assembled.forward(reader, record.subject)].map((line) => `${JSON.stringify(line)}\n`);
     const bytes = Buffer.from(lines.join(""));
-    return withFile(record.path, ({ writtenAt, uid }) => ({ bytes, size: bytes.length, writtenAt, uid }));
+    return { ...factsOf(record.path), bytes, size: bytes.length };
   });
 }
 
-function useAssembled<T>(
-  record: FoundRecord,
+const assembledFile = (
+  { subject: id, path }: FoundRecord,
   { forward, backward }: Assembly,
   reader: Reader,
-  use: (file: RecordFile, open: OpenFile) => T,
-): T {
-  return withFile(record.path, (open) => {
-    const { subject: id, path } = record;
-    const file: RecordFile = {
-      id,
-      path,
-      size: open.size,
-      writtenAt: open.writtenAt,
-      torn: false,
-      startsLikeJson: true,
-      tailBytes: Number.POSITIVE_INFINITY,
-      forward: () => asLines(forward(reader, id)),
-      backward: () => asLines(backward(reader, id)),
-      beside: (near) => smallText(join(dirname(path), near)),
-    };
-    return use(file, open);
-  });
-}
+  { size, writtenAt }: FileFacts,
+): RecordFile => ({
+  ...{ id, path, size, writtenAt, torn: false, startsLikeJson: true, tailBytes: Number.POSITIVE_INFINITY },
+  forward: () => asLines(forward(reader, id)),
+  backward: () => asLines(backward(reader, id)),
+  beside: (near) => smallText(join(dirname(path), near)),
+});
+
+const factsOf = (path: string): FileFacts => withFile(path, ({ size, writtenAt, uid }) => ({ size, writtenAt, uid }));
 
 function* asLines(values: Iterable<unknown>): Generator<Line> {
   for (const value of values) yield { ok: true, value };
