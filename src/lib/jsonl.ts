@@ -15,13 +15,36 @@ export type Bytes = number | Buffer;
 
 export type Read = (fd: number, into: Buffer, offset: number, length: number, position: number) => number;
 
+/** Are lines kept by those who read them, or is each over when the next one comes? Then the same memory serves for all. */
+type Use = "kept" | "passing";
+
+/** Memory that was never touched costs more than reading into it. Nobody's while somebody reads. */
+let spare: Buffer | null = null;
+
+function* withMemory(use: Use, lines: (memory: Buffer | null) => Generator<Buffer | null>): Generator<Buffer | null> {
+  if (use === "kept") {
+    yield* lines(null);
+    return;
+  }
+  const memory = spare ?? Buffer.allocUnsafeSlow(chunkBytes);
+  spare = null;
+  try {
+    yield* lines(memory);
+  } finally {
+    spare = memory;
+  }
+}
+
 /** Complete lines from the start, or from where a line begins; null stands for one that is too long. What follows the last newline is not a line yet. */
-export function* linesForward(bytes: Bytes, size: number, from = 0): Generator<Buffer | null> {
+export const linesForward = (bytes: Bytes, size: number, from = 0, use: Use = "kept"): Generator<Buffer | null> =>
+  withMemory(use, (memory) => forward(bytes, size, from, memory));
+
+function* forward(bytes: Bytes, size: number, from: number, memory: Buffer | null): Generator<Buffer | null> {
   let carried: Buffer[] = [];
   let carriedBytes = 0;
   let step = firstChunkBytes;
   for (let position = from; position < size; step = Math.min(2 * step, chunkBytes)) {
-    const chunk = readChunk(bytes, position, Math.min(step, size - position));
+    const chunk = readChunk(bytes, position, Math.min(step, size - position), readSync, memory);
     if (chunk.length === 0) return;
     position += chunk.length;
     let start = 0;
@@ -34,13 +57,18 @@ export function* linesForward(bytes: Bytes, size: number, from = 0): Generator<B
       start = end + 1;
     }
     carriedBytes += chunk.length - start;
-    if (carriedBytes <= longestLine) carried.push(chunk.subarray(start));
+    if (carriedBytes <= longestLine) carried.push(lasting(chunk.subarray(start), memory));
     else carried = [];
   }
 }
 
+const lasting = (part: Buffer, memory: Buffer | null): Buffer => (memory === null ? part : Buffer.from(part));
+
 /** Complete lines from the end, up to `most` bytes back; null stands for one that is too long. */
-export function* linesBackward(bytes: Bytes, size: number, most: number): Generator<Buffer | null> {
+export const linesBackward = (bytes: Bytes, size: number, most: number, use: Use = "kept"): Generator<Buffer | null> =>
+  withMemory(use, (memory) => backward(bytes, size, most, memory));
+
+function* backward(bytes: Bytes, size: number, most: number, memory: Buffer | null): Generator<Buffer | null> {
   let later: Buffer[] = [];
   let laterBytes = 0;
   // Before the first newline from the end stands a line that is still being written: not a line.
@@ -49,7 +77,7 @@ export function* linesBackward(bytes: Bytes, size: number, most: number): Genera
   let step = firstChunkBytes;
   for (let position = size; position > stop; step = Math.min(2 * step, chunkBytes)) {
     const from = Math.max(stop, position - step);
-    const chunk = readChunk(bytes, from, position - from);
+    const chunk = readChunk(bytes, from, position - from, readSync, memory);
     if (chunk.length < position - from) return;
     position = from;
     let end = chunk.length;
@@ -61,7 +89,7 @@ export function* linesBackward(bytes: Bytes, size: number, most: number): Genera
       end = at;
     }
     laterBytes += end;
-    if (insideLine && laterBytes <= longestLine) later.unshift(chunk.subarray(0, end));
+    if (insideLine && laterBytes <= longestLine) later.unshift(lasting(chunk.subarray(0, end), memory));
     else later = [];
   }
   if (stop === 0 && insideLine && laterBytes > 0) yield lineOf(Buffer.alloc(0), later, laterBytes);
@@ -176,9 +204,15 @@ function lineOf(head: Buffer, later: Buffer[], laterBytes: number): Buffer | nul
   return later.length === 0 ? head : Buffer.concat([head, ...later]);
 }
 
-export function readChunk(bytes: Bytes, position: number, length: number, read: Read = readSync): Buffer {
+export function readChunk(
+  bytes: Bytes,
+  position: number,
+  length: number,
+  read: Read = readSync,
+  memory: Buffer | null = null,
+): Buffer {
   if (typeof bytes !== "number") return bytes.subarray(position, position + length);
-  const chunk = Buffer.allocUnsafe(length);
+  const chunk = memory ?? Buffer.allocUnsafe(length);
   let filled = 0;
   while (filled < length) {
     const got = read(bytes, chunk, filled, length - filled, position + filled);

@@ -288,8 +288,8 @@ export const recordFile = (file: FoundFile, { bytes, size, writtenAt }: OpenFile
   torn: size > 0 && readChunk(bytes, size - 1, 1)[0] !== newline,
   startsLikeJson: size === 0 || readChunk(bytes, 0, 1)[0] === openBrace,
   tailBytes: tailLimit,
-  forward: () => parsed(linesForward(bytes, size)),
-  backward: (mayMatter) => parsed(linesBackward(bytes, size, tailLimit), mayMatter),
+  forward: () => parsed(linesForward(bytes, size, 0, "passing")),
+  backward: (mayMatter) => parsed(linesBackward(bytes, size, tailLimit, "passing"), mayMatter),
   beside: (path) => smallText(join(dirname(file.path), path)),
 });
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { eachLineWith, linesBackward, linesForward, needleOf, type Read } from "../../src/lib/jsonl.ts";
 
-const chunkBytes = 64 * 1024;
+const chunkBytes = 16 * 1024;
 const longestLine = 8 * 1024 * 1024;
 // A busy machine is slow, not wrong.
 setDefaultTimeout(60_000);
@@ -29,9 +29,21 @@ function withBytes<T>(content: Buffer, read: (fd: number) => T): T {
 
 const texts = (lines: Iterable<Buffer | null>): (string | null)[] =>
   [...lines].map((line) => line?.toString("latin1") ?? null);
-const forward = (content: Buffer) => withBytes(content, (fd) => texts(linesForward(fd, content.length)));
+/** Those who look at each line before the next one. */
+const passing = (lines: Iterable<Buffer | null>): (string | null)[] =>
+  Array.from(lines, (line) => line?.toString("latin1") ?? null);
+const forward = (content: Buffer) =>
+  withBytes(content, (fd) => {
+    const kept = texts(linesForward(fd, content.length));
+    expect(passing(linesForward(fd, content.length, 0, "passing"))).toEqual(kept);
+    return kept;
+  });
 const backward = (content: Buffer, most = everything) =>
-  withBytes(content, (fd) => texts(linesBackward(fd, content.length, most)));
+  withBytes(content, (fd) => {
+    const kept = texts(linesBackward(fd, content.length, most));
+    expect(passing(linesBackward(fd, content.length, most, "passing"))).toEqual(kept);
+    return kept;
+  });
 
 const linesWith = (bytes: number | Buffer, size: number, sought: readonly string[], read?: Read): string[] => {
   const found: string[] = [];
@@ -198,5 +210,20 @@ describe("a line that is too long is null, and its neighbours are read", () => {
     expect(backward(Buffer.from(`before\n${long}\n`))).toEqual([null, "before"]);
     expect(backward(Buffer.from(`before\n${long}`))).toEqual(["before"]);
     expect(forward(Buffer.from(`before\n${long}`))).toEqual(["before"]);
+  });
+});
+
+test("two who read at once, each line by line, do not get in each other's way", () => {
+  const content = Buffer.from(
+    Array.from({ length: 3_000 }, (_, number) => `line ${number} ${"x".repeat(20)}\n`).join(""),
+  );
+  const lines = split(content);
+  withBytes(content, (fd) => {
+    const down = linesForward(fd, content.length, 0, "passing");
+    const up = linesBackward(fd, content.length, everything, "passing");
+    for (const [index, expected] of lines.entries()) {
+      expect(down.next().value?.toString("latin1")).toBe(expected);
+      expect(up.next().value?.toString("latin1")).toBe(lines[lines.length - 1 - index]);
+    }
   });
 });
