@@ -108,3 +108,64 @@ describe("the same answer", () => {
     expect(await ask()).toBe(cold);
   });
 });
+
+describe("what runs", () => {
+  let live: World;
+  const kept = (): string => join(live.root, ".cache", "agentctl", "live");
+  const shown = async (env: Record<string, string> = {}, ...args: string[]): Promise<string> => {
+    const { code, out } = await live.run([...(args.length === 0 ? ["list"] : args), "--json"], { env });
+    expect(code).toBe(0);
+    return out.replace(/"at":"[^"]*"/g, '"at":null');
+  };
+  const uncached = (...args: string[]) => shown({ AGENTCTL_NO_CACHE: "1" }, ...args);
+  const ids: string[] = [];
+
+  beforeAll(async () => {
+    live = new World();
+    for (const steps of [
+      ["work:300"],
+      ["ask:permission:May I?"],
+      ["say:done", "end", "idle"],
+      ["say:more", "end", "idle"],
+    ]) {
+      const { id } = live.start(["prompt:go", ...steps], { cwd: live.folder(`place-${ids.length}`) });
+      ids.push(id);
+    }
+    await live.until(ids[0] ?? "", "working");
+    await live.until(ids[1] ?? "", "waiting");
+    await live.until(ids[2] ?? "", "idle");
+    await live.until(ids[3] ?? "", "idle");
+    await Bun.sleep(2_100);
+  });
+
+  afterAll(() => live[Symbol.asyncDispose]());
+
+  test("is the same without a cache, with a new one, a full one and a broken one", async () => {
+    const expected = await uncached();
+    expect(JSON.parse(expected).sessions).toHaveLength(4);
+    rmSync(kept(), { force: true });
+    expect(await shown()).toBe(expected);
+    const whole = readFileSync(kept());
+    for (const id of ids) expect(whole.includes(id)).toBe(true);
+    expect(await shown()).toBe(expected);
+    for (let part = 0; part < 6; part += 1) {
+      const broken = Buffer.from(whole);
+      const at = Math.floor((whole.length * part) / 6);
+      broken[at] = (broken[at] ?? 0) ^ 1;
+      writeFileSync(kept(), broken);
+      expect(await shown()).toBe(expected);
+    }
+    expect(new Set(await Promise.all(Array.from({ length: 4 }, () => shown())))).toEqual(new Set([expected]));
+    expect(await shown({}, "status", ids[1] ?? "")).toBe(await uncached("status", ids[1] ?? ""));
+  });
+
+  test("what has changed is read again", async () => {
+    await shown();
+    const path = join(live.home, "sessions", `${ids[2]}.jsonl`);
+    appendFileSync(path, `${JSON.stringify({ type: "user", text: "go on", at: new Date().toISOString() })}\n`);
+    const now = await shown();
+    expect(now).toBe(await uncached());
+    await Bun.sleep(2_100);
+    expect(await shown()).toBe(now);
+  });
+});
