@@ -8,7 +8,7 @@ import { matchProcesses } from "./match.ts";
 import type { Problem } from "./problem.ts";
 import { isLive, isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { proofs } from "./proof.ts";
-import type { AgentRules } from "./rules.ts";
+import { type AgentRules, roleOf } from "./rules.ts";
 import type { Owner, Session, SessionList, Status } from "./session.ts";
 import { compareText, type Subject, subjects } from "./subjects.ts";
 
@@ -268,7 +268,7 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
   else {
     problems.push(...evidence.processes.value.gaps);
     for (const row of evidence.processes.value.rows)
-      if (mayBeAgent(row, rules)) problems.push(...(row.detail?.unread ?? []));
+      if ((row.detail?.unread.length ?? 0) > 0 && mayBeAgent(row, rules)) problems.push(...(row.detail?.unread ?? []));
     problems.push(...evidence.processes.value.hidden.map(hiddenProcess));
   }
   // What a dead process left behind, broken or not, keeps nobody from a true answer.
@@ -285,8 +285,8 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
 }
 
 /** What cannot be read of a process that only has a stale announcement's number concerns nobody. */
-const mayBeAgent = ({ name, detail }: ProcessRow, rules: readonly AgentRules[]): boolean =>
-  detail?.ours === true && rules.some((each) => each.processNames.includes(name) || each.role(name, detail) !== null);
+const mayBeAgent = (row: ProcessRow, rules: readonly AgentRules[]): boolean =>
+  row.detail?.ours === true && rules.some((each) => each.processNames.includes(row.name) || roleOf(each, row) !== null);
 
 const hiddenProcess = (pid: number): Problem => ({
   code: "process-unreadable",

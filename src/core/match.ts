@@ -17,7 +17,7 @@ import { givenId } from "./given-id.ts";
 import { matchByDirectory } from "./match-directory.ts";
 import { matchHosts } from "./match-hosts.ts";
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
-import type { AgentRules } from "./rules.ts";
+import { type AgentRules, roleOf } from "./rules.ts";
 
 export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules: readonly AgentRules[]): Matches {
   const found: Matches = {
@@ -81,7 +81,7 @@ function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly
   const processes: AgentProcess[] = [];
   for (const row of table.rows) {
     if (row.detail === null || !isLive(row)) continue;
-    const role = rules.role(row.name, row.detail);
+    const role = roleOf(rules, row);
     if (role === null) continue;
     const named = namedHome(rules, row.detail);
     const store = stores.find((candidate) => candidate.agent === rules.agent && candidate.names.includes(named ?? ""));

@@ -1,5 +1,5 @@
 // What the engine must know of an agent to tie its processes to its sessions. Adapters fill it in; the engine never asks for a name.
-import type { ProcessDetail } from "./process.ts";
+import type { ProcessDetail, ProcessRow } from "./process.ts";
 
 export type Role =
   /** May own sessions itself. */
@@ -34,3 +34,20 @@ export interface AgentRules {
   /** The data folder that a process shows to have by what it holds open, whatever its environment says; null: it shows none. */
   heldHome?(detail: ProcessDetail): string | null;
 }
+
+/** What a process is to an agent, asked for many times in one look; null: nothing, or nobody looked at it closely. */
+export function roleOf(
+  rules: Pick<AgentRules, "role">,
+  { name, detail }: Pick<ProcessRow, "name" | "detail">,
+): Role | null {
+  if (detail === null) return null;
+  const known = roles.get(detail) ?? new Map<unknown, Role | null>();
+  roles.set(detail, known);
+  const role = known.get(rules);
+  if (role !== undefined) return role;
+  const found = rules.role(name, detail);
+  known.set(rules, found);
+  return found;
+}
+
+const roles = new WeakMap<ProcessDetail, Map<unknown, Role | null>>();

@@ -4,6 +4,7 @@ import { statSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence } from "../core/evidence.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
+import { roleOf } from "../core/rules.ts";
 import { errorCode } from "./failure.ts";
 import { mayHang } from "./mounts.ts";
 
@@ -17,11 +18,11 @@ export function lookUpDirectories(
   const rows = evidence.processes.ok ? evidence.processes.value.rows : [];
   for (const row of rows) {
     if (row.detail === null || owners.has(row) || !isLive(row)) continue;
-    for (const { agent, role } of adapters) {
-      if (role(row.name, row.detail) !== "agent") continue;
+    for (const adapter of adapters) {
+      if (roleOf(adapter, row) !== "agent") continue;
       const stands = `/proc/${row.identity.pid}/cwd`;
       found[stands] ??= identityOf(stands, row.detail.cwd ?? "", mounts);
-      for (const cwd of otherDirectories(row, agent, evidence)) found[cwd] ??= identityOf(cwd, cwd, mounts);
+      for (const cwd of otherDirectories(row, adapter.agent, evidence)) found[cwd] ??= identityOf(cwd, cwd, mounts);
     }
   }
   return found;

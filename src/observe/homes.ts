@@ -89,7 +89,7 @@ function checkedHomes(
 
 /** The names of the homes of one agent, as the environment and the settings give them. */
 export function homesOf(adapter: Adapter, env: Environment, settings: Settings): string[] {
-  const own = adapter.home(definedOnly(env));
+  const own = adapter.home(pickedFrom(env, adapter.environment));
   const plain = adapter.home(env["HOME"] === undefined ? {} : { HOME: env["HOME"] });
   const named = [own, plain, ...(settings.homes[adapter.agent] ?? [])].filter((home) => home !== null);
   return named.map((home) => (home.startsWith("/") ? home : resolve(home)));
@@ -134,5 +134,8 @@ function linkTarget(path: string): string | null {
   }
 }
 
-const definedOnly = (env: Environment): Record<string, string> =>
-  Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined));
+function pickedFrom(env: Environment, keys: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const key of keys) if (env[key] !== undefined) picked[key] = env[key];
+  return picked;
+}

@@ -6,6 +6,7 @@ import type { HostAnswer, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/found.ts";
 import { type Problem, type Reading, unread } from "../core/problem.ts";
 import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, type ProcessTable } from "../core/process.ts";
+import { roleOf } from "../core/rules.ts";
 import { type Deadline, within } from "../lib/deadline.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
@@ -87,7 +88,7 @@ function listeners(
   const mounts = mountTable();
   return (table.ok ? table.value.rows : []).flatMap((row): Host[] => {
     const { detail } = row;
-    if (detail === null || !isLive(row) || !detail.ours || adapter.role(row.name, detail) === null) return [];
+    if (detail === null || !isLive(row) || !detail.ours || roleOf(adapter, row) === null) return [];
     const named = namedHome(adapter, detail);
     if (named === null || realHome(named, mounts) !== home || !listens(detail)) return [];
     const secret = (secretKey === undefined ? null : detail.env?.[secretKey]) || secretFile(protocol, home);

@@ -6,6 +6,7 @@ import type { Evidence, HostAnswer, StartDialog, Store } from "../core/evidence.
 import { namedHome } from "../core/found.ts";
 import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "../core/process.ts";
+import { roleOf } from "../core/rules.ts";
 import { isHosted, type Session, type SessionList } from "../core/session.ts";
 import { type Deadline, deadlineIn } from "../lib/deadline.ts";
 import { Databases } from "../sys/sqlite.ts";
@@ -241,7 +242,7 @@ function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes:
     const { detail } = row;
     if (detail === null || !detail.ours || !isLive(row)) continue;
     for (const adapter of adapters) {
-      const home = adapter.role(row.name, detail) === null ? null : namedHome(adapter, detail);
+      const home = roleOf(adapter, row) === null ? null : namedHome(adapter, detail);
       if (home !== null) homes.add(adapter, home);
     }
   }
@@ -329,7 +330,7 @@ function dialogsOfSilent(
   return adapters.flatMap((adapter) =>
     silent.flatMap((row) => {
       const { detail } = row;
-      if (detail === null || adapter.role(row.name, detail) !== "agent") return [];
+      if (detail === null || roleOf(adapter, row) !== "agent") return [];
       const home = namedHome(adapter, detail);
       if (home === null || mayHang(home, mounts) || mayHang(detail.cwd ?? "/", mounts)) return [];
       return readDialog(adapter, home, row) ?? [];
