@@ -58,8 +58,8 @@ function needle(text: string): Buffer {
 function names(path: string): string[] {
   try {
     return readdirSync(path);
-  } catch {
-    return [];
+  } catch (error) {
+    return orNothing(error, []);
   }
 }
 
@@ -73,9 +73,15 @@ function textOf(path: string): string {
     const got = readSync(fd, buffer, 0, buffer.length, null);
     closeSync(fd);
     return buffer.toString("latin1", 0, got);
-  } catch {
-    return "";
+  } catch (error) {
+    return orNothing(error, "");
   }
+}
+
+/** Gone meanwhile, or never there. */
+function orNothing<T>(error: unknown, nothing: T): T {
+  if (error instanceof Error && "code" in error) return nothing;
+  throw error;
 }
 
 function valueIn(text: string, key: string): string | null {
