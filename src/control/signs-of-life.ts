@@ -113,12 +113,12 @@ export class SignsOfLife {
   }
 
   private agents(): ProcessRow[] {
-    const { environment, processNames, lockedFiles, role } = this.adapter;
+    const { environment, processNames, role } = this.adapter;
     const table = readProcesses({
       names: new Set(processNames),
       pids: new Set(),
       environment: new Set([...environment, "AGENTCTL_TAG_SID"]),
-      lockedFiles: lockedFiles === null ? [] : [lockedFiles],
+      lockedFiles: [this.adapter],
     });
     if (!table.ok) return [];
     return table.value.rows.filter(

@@ -83,8 +83,8 @@ function listeners(
 ): Host[] {
   const secretKey = protocol.secret?.environment;
   const environment = new Set([...adapter.environment, ...(secretKey === undefined ? [] : [secretKey])]);
-  const lockedFiles = adapter.lockedFiles === null ? [] : [adapter.lockedFiles];
-  const table = readTable({ names: new Set(adapter.processNames), pids: new Set(), environment, lockedFiles });
+  const names = new Set(adapter.processNames);
+  const table = readTable({ names, pids: new Set(), environment, lockedFiles: [adapter] });
   const mounts = mountTable();
   return (table.ok ? table.value.rows : []).flatMap((row): Host[] => {
     const { detail } = row;

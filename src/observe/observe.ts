@@ -228,7 +228,7 @@ function wishFor(adapters: readonly Adapter[], stores: readonly Store[]): Proces
     names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
     pids: new Set(stores.flatMap((store) => store.claims.map((claim) => claim.pid))),
     environment: new Set([...ownKeys, ...adapters.flatMap(({ environment }) => environment), ...secretKeys(adapters)]),
-    lockedFiles: adapters.flatMap((adapter) => adapter.lockedFiles ?? []),
+    lockedFiles: adapters,
   };
 }
 

@@ -1,10 +1,12 @@
 // Which processes are worth a closer look, and what of them.
+import type { Adapter } from "../adapters/adapter.ts";
 
 export interface ProcessWish {
   names: ReadonlySet<string>;
   pids: ReadonlySet<number>;
   environment: ReadonlySet<string>;
-  lockedFiles: readonly RegExp[];
+  /** Of which agents: the open files of a process are gone through only where it is somebody's by everything else. */
+  lockedFiles: readonly Pick<Adapter, "lockedFiles" | "role">[];
   /** "ours": details of every process of this user; for whoever is about to end some of them. */
   also?: "ours";
 }

@@ -247,8 +247,9 @@ interface OpenFiles {
 function readOpenFiles(candidates: Candidate[], wish: ProcessWish, system: DarwinSystem): Raw<Map<number, OpenFiles>> {
   const pids = candidates.filter(({ status }) => status.uid === system.uid).map(({ status }) => status.pid);
   if (pids.length === 0) return { ok: true, value: new Map() };
-  const output = system.openFiles(pids, wish.lockedFiles.length === 0 ? "cwd" : "all");
-  return output.ok ? { ok: true, value: parseLsof(output.value, wish.lockedFiles) } : output;
+  const patterns = wish.lockedFiles.flatMap(({ lockedFiles }) => lockedFiles ?? []);
+  const output = system.openFiles(pids, patterns.length === 0 ? "cwd" : "all");
+  return output.ok ? { ok: true, value: parseLsof(output.value, patterns) } : output;
 }
 
 /** FWASLOCKED, bsd/sys/fcntl.h: "has or has had" a lock by flock(2); it stays after an unlock until the file is closed. */

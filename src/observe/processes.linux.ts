@@ -1,5 +1,5 @@
 // The process table from /proc: the stat line of every process, details only of those that an agent asks for.
-import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import { bootedAt } from "../sys/clock.ts";
@@ -9,13 +9,24 @@ import type { ProcessWish } from "./process-wish.ts";
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
 export interface ProcFs {
   list(path: string): string[];
-  read(path: string): Buffer;
+  read(path: string): string;
   link(path: string): string;
   /** Does a process with this pid exist, even if /proc does not show it? */
   exists(pid: number): boolean;
   pid: number;
   uid: number;
+  boot(): string;
   bootedAt(): number;
+}
+
+/** What is the same for every process of one look. */
+interface Look {
+  wish: ProcessWish;
+  proc: ProcFs;
+  boot: string;
+  bootedAt: number;
+  /** Our own mount namespace; null: not asked for yet. */
+  mounts: string | null;
 }
 
 /** USER_HZ: fixed at 100 in every Linux that /proc speaks of, whatever the kernel's own tick. */
@@ -35,9 +46,9 @@ export function readLinuxProcesses(wish: ProcessWish, proc: ProcFs = realProcFs)
 function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   const self = proc.link("/proc/self");
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
-  const boot = proc.read("/proc/sys/kernel/random/boot_id").toString("latin1").trim();
+  const boot = proc.boot();
   const namespace = ownNamespace(proc);
-  const bootedAt = proc.bootedAt();
+  const look: Look = { wish, proc, boot, bootedAt: proc.bootedAt(), mounts: null };
 
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
@@ -46,7 +57,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
     const first = name.charCodeAt(0);
     if (first < 48 || first > 57) continue;
     const pid = Number(name);
-    const row = readRow(pid, boot, bootedAt, wish, proc);
+    const row = readRow(pid, look);
     if (row === "gone") continue;
     if (row === "foreign") foreign.add(pid);
     else if ("code" in row) gaps.push(row);
@@ -59,8 +70,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
 
 /** One process as it is this moment, without details; null: gone. Throws where it cannot be told. */
 export function readLinuxProcess(pid: number, proc: ProcFs = realProcFs): ProcessRow | null {
-  const boot = proc.read("/proc/sys/kernel/random/boot_id").toString("latin1").trim();
-  const row = readRow(pid, boot, 0, noWish, proc);
+  const row = readRow(pid, { wish: noWish, proc, boot: proc.boot(), bootedAt: 0, mounts: null });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
@@ -78,13 +88,8 @@ function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
   }
 }
 
-function readRow(
-  pid: number,
-  boot: string,
-  bootedAt: number,
-  wish: ProcessWish,
-  proc: ProcFs,
-): ProcessRow | Problem | "gone" | "foreign" {
+function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "foreign" {
+  const { wish, proc, boot, bootedAt } = look;
   const path = `/proc/${pid}/stat`;
   for (let attempt = 1; ; attempt += 1) {
     const stat = readStat(path, proc);
@@ -93,7 +98,7 @@ function readRow(
     const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const wanted = sought || (wish.also === "ours" && !stat.kernel);
     const dead = stat.state === "Z" || stat.state === "X";
-    const detail = wanted && !dead ? readDetail(pid, wish, proc) : null;
+    const detail = wanted && !dead ? readDetail(pid, stat.name, look) : null;
     if (detail !== null) {
       // The pid may have changed hands, or the process its program, between the two readings.
       const again = readStat(path, proc);
@@ -170,28 +175,30 @@ export interface Stat {
 }
 
 /** The name may hold spaces, parentheses and newlines: fields count from the last `)`. */
-export function parseStat(bytes: Buffer): Stat | null {
-  const open = bytes.indexOf(40);
-  const close = bytes.lastIndexOf(41);
+export function parseStat(line: string): Stat | null {
+  const open = line.indexOf("(");
+  const close = line.lastIndexOf(")");
   if (open === -1 || close < open) return null;
-  const fields = bytes.toString("latin1", close + 2).split(" ");
-  const [state, parent, , session, tty] = fields;
-  const threads = Number(fields[17]);
-  const start = fields[19];
-  if (state === undefined || session === undefined || start === undefined || !/^\d+$/.test(start.trim())) return null;
+  const fields = line.slice(close + 2).split(" ", lastField);
+  const start = fields[19]?.trim() ?? "";
+  if (!digits.test(start)) return null;
+  const flags = Number(fields[6]);
   return {
-    name: bytes.toString("utf8", open + 1, close),
-    state,
-    threads,
-    exiting: (Number(fields[6]) & exitingFlag) !== 0,
-    forked: (Number(fields[6]) & forkedFlag) !== 0,
-    kernel: (Number(fields[6]) & kernelThreadFlag) !== 0,
-    parent: Number(parent),
-    session: Number(session),
-    tty: ttyName(Number(tty)),
-    start: start.trim(),
+    name: line.slice(open + 1, close),
+    state: fields[0] ?? "",
+    threads: Number(fields[17]),
+    exiting: (flags & exitingFlag) !== 0,
+    forked: (flags & forkedFlag) !== 0,
+    kernel: (flags & kernelThreadFlag) !== 0,
+    parent: Number(fields[1]),
+    session: Number(fields[3]),
+    tty: ttyName(Number(fields[4])),
+    start,
   };
 }
+
+const lastField = 20;
+const digits = /^\d+$/;
 
 /** Field 7 packs the device number: major in bits 8-15, minor in the rest. */
 function ttyName(device: number): string | null {
@@ -203,75 +210,92 @@ function ttyName(device: number): string | null {
   return `/dev/tty(${major}:${minor})`;
 }
 
-function readDetail(pid: number, wish: ProcessWish, proc: ProcFs): ProcessDetail {
-  const unreadParts: Problem[] = [];
+function readDetail(pid: number, name: string, look: Look): ProcessDetail {
+  const { wish, proc } = look;
+  const unread: Problem[] = [];
   const part = <T>(name: string, reader: (path: string) => T): T | null => {
     const path = `/proc/${pid}/${name}`;
     try {
       return reader(path);
     } catch (error) {
       if (!isGone(error))
-        unreadParts.push({ code: "process-unreadable", agent: null, source: path, message: failureText(error) });
+        unread.push({ code: "process-unreadable", agent: null, source: path, message: failureText(error) });
       return null;
     }
   };
-  const { uid, innerPid } = part("status", (path) => parseStatus(proc.read(path))) ?? { uid: null, innerPid: null };
+  const status = part("status", proc.read) ?? "";
+  const uid = numberIn(lineOf(status, "Uid:"));
   const ours = uid === null || uid === proc.uid;
-  const argv = part("cmdline", (path) => splitNul(proc.read(path)));
-  const exe = part("exe", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
-  const cwd = part("cwd", (path) => proc.link(path).replace(/ \(deleted\)$/, ""));
+  const argv = part("cmdline", proc.read);
+  const exe = part("exe", proc.link);
+  const cwd = part("cwd", proc.link);
   // Another user's environment is none of our business, even where we may read it.
-  const env = ours ? part("environ", (path) => pickEnvironment(proc.read(path), wish.environment)) : null;
+  const environ = ours ? part("environ", proc.read) : null;
+  const namespace = part("ns/pid", proc.link);
+  const mounts = part("ns/mnt", proc.link);
+  if (mounts !== null) look.mounts ??= proc.link("/proc/self/ns/mnt");
+  const detail: ProcessDetail = {
+    uid,
+    ours,
+    argv: argv === null ? null : splitNul(argv),
+    exe: exe === null ? null : withoutMark(exe),
+    cwd: cwd === null ? null : withoutMark(cwd),
+    env: environ === null ? null : pickEnvironment(environ, wish.environment),
+    lockedFiles: [],
+    namespace,
+    innerPid: numberIn(lineOf(status, "NSpid:")?.split("\t").pop()),
+    sameFiles: mounts === null || mounts === look.mounts,
+    unread: [],
+  };
   // Which locks a process holds is no secret of its user's, and may prove that it has a session.
-  const lockedFiles = wish.lockedFiles.length > 0 ? part("fd", (path) => lockedAmong(path, pid, wish, proc)) : [];
-  const namespace = part("ns/pid", (path) => proc.link(path));
-  const mounts = part("ns/mnt", (path) => proc.link(path));
-  const sameFiles = mounts === null || mounts === proc.link("/proc/self/ns/mnt");
-  const locked = lockedFiles ?? [];
-  const unread = ours ? unreadParts : [];
-  return { uid, ours, argv, exe, cwd, env, lockedFiles: locked, namespace, innerPid, sameFiles, unread };
+  const patterns = wish.lockedFiles.flatMap(({ lockedFiles, role }) =>
+    lockedFiles !== null && role(name, detail) !== null ? [lockedFiles] : [],
+  );
+  if (patterns.length > 0) detail.lockedFiles = part("fd", (path) => lockedAmong(path, pid, patterns, proc)) ?? [];
+  if (ours) detail.unread = unread;
+  return detail;
 }
 
-function parseStatus(bytes: Buffer): { uid: number | null; innerPid: number | null } {
-  const text = bytes.toString("latin1");
-  const uid = /^Uid:\s+(\d+)/m.exec(text)?.[1];
-  const innerPid = /^NSpid:.*?(\d+)$/m.exec(text)?.[1];
-  return { uid: uid === undefined ? null : Number(uid), innerPid: innerPid === undefined ? null : Number(innerPid) };
+/** What stands behind the key at the beginning of a line. */
+function lineOf(text: string, key: string): string | undefined {
+  const at = `\n${text}`.indexOf(`\n${key}`);
+  if (at === -1) return undefined;
+  const end = text.indexOf("\n", at);
+  return text.slice(at + key.length, end === -1 ? text.length : end);
 }
 
-const splitNul = (bytes: Buffer): string[] => {
-  const text = bytes.toString("utf8");
-  return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
-};
+/** The first number in it. */
+function numberIn(text: string | undefined): number | null {
+  const number = Number.parseInt(text ?? "", 10);
+  return Number.isNaN(number) ? null : number;
+}
+
+const deletedMark = " (deleted)";
+const withoutMark = (path: string): string => (path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path);
+
+const splitNul = (text: string): string[] => (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 
 /** Marks an environment without a single entry; no variable can be called so. */
 const emptyEnvironment = "";
 
-function pickEnvironment(bytes: Buffer, keys: ReadonlySet<string>): Record<string, string> {
-  if (bytes.length === 0) return { [emptyEnvironment]: "" };
+function pickEnvironment(text: string, keys: ReadonlySet<string>): Record<string, string> {
+  if (text === "") return { [emptyEnvironment]: "" };
   const picked: Record<string, string> = {};
-  for (let from = 0; from < bytes.length; ) {
-    const next = bytes.indexOf(0, from);
-    const end = next === -1 ? bytes.length : next;
-    const equals = bytes.indexOf(61, from);
-    if (equals > from && equals < end && equals - from <= longestKey) {
-      const key = bytes.toString("latin1", from, equals);
-      if (keys.has(key) && !(key in picked)) picked[key] = bytes.toString("utf8", equals + 1, end);
-    }
-    from = end + 1;
+  for (const entry of text.split("\0")) {
+    const equals = entry.indexOf("=");
+    const key = entry.slice(0, Math.max(0, equals));
+    if (keys.has(key) && !(key in picked)) picked[key] = entry.slice(equals + 1);
   }
   return picked;
 }
 
-const longestKey = 64;
-
-function lockedAmong(folder: string, pid: number, wish: ProcessWish, proc: ProcFs): string[] {
+function lockedAmong(folder: string, pid: number, patterns: readonly RegExp[], proc: ProcFs): string[] {
   const locked: string[] = [];
   for (const fd of proc.list(folder)) {
     try {
       const target = proc.link(`${folder}/${fd}`);
-      if (!wish.lockedFiles.some((pattern) => pattern.test(target))) continue;
-      if (/^lock:/m.test(proc.read(`/proc/${pid}/fdinfo/${fd}`).toString("latin1"))) locked.push(target);
+      if (!patterns.some((pattern) => pattern.test(target))) continue;
+      if (lineOf(proc.read(`/proc/${pid}/fdinfo/${fd}`), "lock:") !== undefined) locked.push(target);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -279,26 +303,13 @@ function lockedAmong(folder: string, pid: number, wish: ProcessWish, proc: ProcF
   return locked;
 }
 
-const buffer = Buffer.allocUnsafe(64 * 1024);
+/** Of this machine since it runs, and so of this process since it does. */
+let ownBoot: string | null = null;
 
 const realProcFs: ProcFs = {
   list: (path) => readdirSync(path),
   link: (path) => readlinkSync(path),
-  read(path) {
-    const fd = openSync(path, "r");
-    try {
-      let filled = readSync(fd, buffer, 0, buffer.length, null);
-      if (filled < buffer.length) return buffer.subarray(0, filled);
-      const chunks = [Buffer.from(buffer)];
-      while (filled > 0) {
-        filled = readSync(fd, buffer, 0, buffer.length, null);
-        chunks.push(Buffer.from(buffer.subarray(0, filled)));
-      }
-      return Buffer.concat(chunks);
-    } finally {
-      closeSync(fd);
-    }
-  },
+  read: (path) => readFileSync(path, "utf8"),
   exists(pid) {
     try {
       // Allowed to signal it, yet /proc did not show it: it started after we looked, so it is not the claimed one.
@@ -310,6 +321,9 @@ const realProcFs: ProcFs = {
   },
   pid: process.pid,
   uid: process.getuid?.() ?? -1,
-  bootedAt: () =>
-    bootedAt() ?? Date.now() - Number.parseFloat(realProcFs.read("/proc/uptime").toString("latin1")) * 1000,
+  boot() {
+    ownBoot ??= realProcFs.read("/proc/sys/kernel/random/boot_id").trim();
+    return ownBoot;
+  },
+  bootedAt: () => bootedAt() ?? Date.now() - Number.parseFloat(realProcFs.read("/proc/uptime")) * 1000,
 };

@@ -27,13 +27,19 @@ mock.module("node:fs", () => ({
   ...real,
   openSync: (...args: Parameters<typeof real.openSync>): number => {
     const fd = real.openSync(...args);
-    if (!isKernels(args[0])) work.opened += 1;
-    else {
-      ofKernel.add(fd);
-      if (/^\/proc\/\d+\/stat$/.test(String(args[0]))) work.processes += 1;
-      if (/^\/proc\/\d+\/cmdline$/.test(String(args[0]))) work.detailed += 1;
-    }
+    if (isKernels(args[0])) ofKernel.add(fd);
+    else work.opened += 1;
     return fd;
+  },
+  readFileSync: (...args: Parameters<typeof real.readFileSync>) => {
+    const [path] = args;
+    if (/^\/proc\/\d+\/stat$/.test(String(path))) work.processes += 1;
+    if (/^\/proc\/\d+\/cmdline$/.test(String(path))) work.detailed += 1;
+    const content = real.readFileSync(...args);
+    if (isKernels(path)) return content;
+    work.opened += 1;
+    work.bytes += content.length;
+    return content;
   },
   closeSync: (fd: number): void => {
     ofKernel.delete(fd);

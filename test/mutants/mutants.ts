@@ -297,8 +297,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a name with a parenthesis cuts the line",
     "observe/processes.linux.ts",
-    "bytes.lastIndexOf(41)",
-    "bytes.indexOf(41)",
+    'line.lastIndexOf(")")',
+    'line.indexOf(")")',
   ),
   mutant(
     "no second look at what seems cut off",

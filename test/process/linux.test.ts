@@ -11,7 +11,7 @@ const wish: ProcessWish = {
   names: new Set(["agent"]),
   pids: new Set(),
   environment: new Set(["HOME", "AGENTCTL_TAG"]),
-  lockedFiles: [/\.lock$/],
+  lockedFiles: [{ lockedFiles: /\.lock$/, role: (name) => (name === "agent" ? "agent" : null) }],
 };
 
 const failing = (code: string): never => {
@@ -41,11 +41,12 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
           .map((key) => key.slice(path.length + 1).split("/")[0] ?? ""),
       ),
     ],
-    read: (path) => Buffer.from(get(path), "utf8"),
+    read: get,
     link: get,
     exists: () => false,
     pid: 1,
     uid: 1000,
+    boot: () => get("/proc/sys/kernel/random/boot_id").trim(),
     bootedAt: () => 1_000_000,
     ...change,
   };
@@ -88,7 +89,7 @@ describe("a stat line", () => {
     ["empty", ""],
     ["not ASCII", "näme"],
   ])("whose name is %s", (_what, name) => {
-    expect(parseStat(Buffer.from(stat(5, { name })))).toEqual({
+    expect(parseStat(stat(5, { name }))).toEqual({
       name,
       state: "S",
       parent: 1,
@@ -109,11 +110,11 @@ describe("a stat line", () => {
     [0x440, "/dev/ttyS0"],
     [0, null],
   ])("with terminal number %p", (tty, name) => {
-    expect(parseStat(Buffer.from(stat(5, { tty })))?.tty).toBe(name);
+    expect(parseStat(stat(5, { tty }))?.tty).toBe(name);
   });
 
   test.each(["", "5 agent S", "5 (agent) S 1 2", "garbage"])("that is broken (%p) is none", (text) => {
-    expect(parseStat(Buffer.from(text))).toBeNull();
+    expect(parseStat(text)).toBeNull();
   });
 });
 
@@ -224,6 +225,19 @@ describe("a table", () => {
     expect(tableOf(procOf(renamed), { pids: new Set([9]) }).rows[0]?.detail?.exe).toBe("/opt/agent");
   });
 
+  test("goes through the open files only of those that are an agent's with locks", () => {
+    const listed: string[] = [];
+    const other = details(10, { "/proc/10/stat": stat(10, { name: "node" }) });
+    const proc = procOf({ ...details(9), ...other });
+    const list = (path: string) => {
+      listed.push(path);
+      return proc.list(path);
+    };
+    const { rows } = tableOf({ ...proc, list }, { names: new Set(["agent", "node"]) });
+    expect(rows.map(({ detail }) => detail?.lockedFiles)).toEqual([["/home/u/x.lock"], []]);
+    expect(listed).toEqual(["/proc", "/proc/9/fd"]);
+  });
+
   test("calls a process whose first thread has ended dead only if no other thread works on", () => {
     const stateWith = (other: string) => {
       const main = stat(9, { state: "Z", threads: 2 });
@@ -280,7 +294,7 @@ describe("the real /proc", () => {
       await Bun.sleep(2);
     }
   };
-  const stateOf = (pid: number) => parseStat(readFileSync(`/proc/${pid}/stat`))?.state;
+  const stateOf = (pid: number) => parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"))?.state;
 
   test("shows a process with a strange name, suspended, after its file was deleted, then as a zombie", async () => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentctl-process-")));
@@ -296,7 +310,7 @@ describe("the real /proc", () => {
     try {
       const reader = parent.stdout.getReader();
       const pid = Number(new TextDecoder().decode((await reader.read()).value));
-      await until(() => parseStat(readFileSync(`/proc/${pid}/stat`))?.name === "a) S (b\nc");
+      await until(() => parseStat(readFileSync(`/proc/${pid}/stat`, "utf8"))?.name === "a) S (b\nc");
       expect(real([pid]).get(pid)).toMatchObject({
         name: "a) S (b\nc",
         parent: parent.pid,
