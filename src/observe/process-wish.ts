@@ -5,8 +5,8 @@ export interface ProcessWish {
   names: ReadonlySet<string>;
   pids: ReadonlySet<number>;
   environment: ReadonlySet<string>;
-  /** Of which agents: the open files of a process are gone through only where it is somebody's by everything else. */
-  lockedFiles: readonly Pick<Adapter, "lockedFiles" | "role">[];
+  /** Of which agents: the open files of a process are gone through only where name and arguments say that it is theirs. */
+  lockedFiles: readonly Pick<Adapter, "lockedFiles" | "processNames" | "role">[];
   /** "ours": details of every process of this user; for whoever is about to end some of them. */
   also?: "ours";
 }

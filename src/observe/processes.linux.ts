@@ -1,5 +1,5 @@
 // The process table from /proc: the stat line of every process, details only of those that an agent asks for.
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import { bootedAt } from "../sys/clock.ts";
@@ -11,6 +11,8 @@ export interface ProcFs {
   list(path: string): string[];
   read(path: string): string;
   link(path: string): string;
+  /** Of a process's folder: the user whose rights it has. */
+  owner(path: string): number;
   /** Does a process with this pid exist, even if /proc does not show it? */
   exists(pid: number): boolean;
   pid: number;
@@ -25,6 +27,8 @@ interface Look {
   proc: ProcFs;
   boot: string;
   bootedAt: number;
+  /** Our own pid namespace; null: it cannot be told. */
+  namespace: string | null;
   /** Our own mount namespace; null: not asked for yet. */
   mounts: string | null;
 }
@@ -48,7 +52,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
   const boot = proc.boot();
   const namespace = ownNamespace(proc);
-  const look: Look = { wish, proc, boot, bootedAt: proc.bootedAt(), mounts: null };
+  const look: Look = { wish, proc, boot, bootedAt: proc.bootedAt(), namespace: namespace.id, mounts: null };
 
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
@@ -70,7 +74,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
 
 /** One process as it is this moment, without details; null: gone. Throws where it cannot be told. */
 export function readLinuxProcess(pid: number, proc: ProcFs = realProcFs): ProcessRow | null {
-  const row = readRow(pid, { wish: noWish, proc, boot: proc.boot(), bootedAt: 0, mounts: null });
+  const row = readRow(pid, { wish: noWish, proc, boot: proc.boot(), bootedAt: 0, namespace: null, mounts: null });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
@@ -98,8 +102,8 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
     const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const wanted = sought || (wish.also === "ours" && !stat.kernel);
     const dead = stat.state === "Z" || stat.state === "X";
-    const detail = wanted && !dead ? readDetail(pid, stat.name, look) : null;
-    if (detail !== null) {
+    const looked = wanted && !dead ? readDetail(pid, stat.name, look) : null;
+    if (looked !== null) {
       // The pid may have changed hands, or the process its program, between the two readings.
       const again = readStat(path, proc);
       if (again === "gone") return "gone";
@@ -109,12 +113,11 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
         return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
       // In the middle of exec the new name is there before arguments and environment are.
-      const patience = Date.now() - startedAtOf(stat, bootedAt) < youngMs ? youngExecAttempts : execAttempts;
-      if (sought && isHalfMade(detail) && attempt < patience) continue;
+      if (sought && looked.isHalfMade && attempt < patienceWith(stat, bootedAt)) continue;
     }
-    if (detail?.env != null) delete detail.env[emptyEnvironment];
     const startedAt = startedAtOf(stat, bootedAt);
     const { parent, session, state, name, tty } = stat;
+    const detail = looked === null ? null : looked.detail;
     return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
   }
 }
@@ -127,8 +130,8 @@ const youngExecAttempts = 300;
 const youngMs = 2_000;
 const mostAttempts = 400;
 
-const isHalfMade = ({ argv, env }: ProcessDetail): boolean =>
-  (argv !== null && argv.join("") === "") || (env !== null && env[emptyEnvironment] === "");
+const patienceWith = (stat: Stat, bootedAt: number): number =>
+  Date.now() - startedAtOf(stat, bootedAt) < youngMs ? youngExecAttempts : execAttempts;
 
 function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreign" {
   try {
@@ -210,11 +213,11 @@ function ttyName(device: number): string | null {
   return `/dev/tty(${major}:${minor})`;
 }
 
-function readDetail(pid: number, name: string, look: Look): ProcessDetail {
+function readDetail(pid: number, name: string, look: Look): { detail: ProcessDetail; isHalfMade: boolean } {
   const { wish, proc } = look;
+  const folder = `/proc/${pid}`;
   const unread: Problem[] = [];
-  const part = <T>(name: string, reader: (path: string) => T): T | null => {
-    const path = `/proc/${pid}/${name}`;
+  const part = <T>(path: string, reader: (path: string) => T): T | null => {
     try {
       return reader(path);
     } catch (error) {
@@ -223,37 +226,44 @@ function readDetail(pid: number, name: string, look: Look): ProcessDetail {
       return null;
     }
   };
-  const status = part("status", proc.read) ?? "";
-  const uid = numberIn(lineOf(status, "Uid:"));
+  const uid = part(folder, proc.owner);
   const ours = uid === null || uid === proc.uid;
-  const argv = part("cmdline", proc.read);
-  const exe = part("exe", proc.link);
-  const cwd = part("cwd", proc.link);
+  const cmdline = part(`${folder}/cmdline`, proc.read);
+  const argv = cmdline === null ? null : splitNul(cmdline);
+  const exe = part(`${folder}/exe`, proc.link);
+  const cwd = part(`${folder}/cwd`, proc.link);
   // Another user's environment is none of our business, even where we may read it.
-  const environ = ours ? part("environ", proc.read) : null;
-  const namespace = part("ns/pid", proc.link);
-  const mounts = part("ns/mnt", proc.link);
+  const environ = ours ? part(`${folder}/environ`, proc.read) : null;
+  const namespace = part(`${folder}/ns/pid`, proc.link);
+  const isNeighbour = namespace !== null && namespace === look.namespace;
+  const mounts = part(`${folder}/ns/mnt`, proc.link);
   if (mounts !== null) look.mounts ??= proc.link("/proc/self/ns/mnt");
   const detail: ProcessDetail = {
     uid,
     ours,
-    argv: argv === null ? null : splitNul(argv),
+    argv,
     exe: exe === null ? null : withoutMark(exe),
     cwd: cwd === null ? null : withoutMark(cwd),
     env: environ === null ? null : pickEnvironment(environ, wish.environment),
     lockedFiles: [],
     namespace,
-    innerPid: numberIn(lineOf(status, "NSpid:")?.split("\t").pop()),
+    innerPid: isNeighbour ? pid : part(`${folder}/status`, (path) => innermost(proc.read(path))),
     sameFiles: mounts === null || mounts === look.mounts,
     unread: [],
   };
   // Which locks a process holds is no secret of its user's, and may prove that it has a session.
-  const patterns = wish.lockedFiles.flatMap(({ lockedFiles, role }) =>
-    lockedFiles !== null && role(name, detail) !== null ? [lockedFiles] : [],
+  const locks = wish.lockedFiles.flatMap(({ lockedFiles, processNames, role }) =>
+    lockedFiles !== null && processNames.includes(name) && role(name, detail) !== null ? [lockedFiles] : [],
   );
-  if (patterns.length > 0) detail.lockedFiles = part("fd", (path) => lockedAmong(path, pid, patterns, proc)) ?? [];
+  if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, proc)) ?? [];
   if (ours) detail.unread = unread;
-  return detail;
+  return { detail, isHalfMade: environ === "" || argv?.every((word) => word === "") === true };
+}
+
+/** The pid that a process knows itself by: the last one in its line. */
+function innermost(status: string): number | null {
+  const inner = Number.parseInt(lineOf(status, "NSpid:")?.split("\t").pop() ?? "", 10);
+  return Number.isNaN(inner) ? null : inner;
 }
 
 /** What stands behind the key at the beginning of a line. */
@@ -264,38 +274,28 @@ function lineOf(text: string, key: string): string | undefined {
   return text.slice(at + key.length, end === -1 ? text.length : end);
 }
 
-/** The first number in it. */
-function numberIn(text: string | undefined): number | null {
-  const number = Number.parseInt(text ?? "", 10);
-  return Number.isNaN(number) ? null : number;
-}
-
 const deletedMark = " (deleted)";
 const withoutMark = (path: string): string => (path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path);
 
 const splitNul = (text: string): string[] => (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 
-/** Marks an environment without a single entry; no variable can be called so. */
-const emptyEnvironment = "";
-
 function pickEnvironment(text: string, keys: ReadonlySet<string>): Record<string, string> {
-  if (text === "") return { [emptyEnvironment]: "" };
   const picked: Record<string, string> = {};
   for (const entry of text.split("\0")) {
     const equals = entry.indexOf("=");
-    const key = entry.slice(0, Math.max(0, equals));
-    if (keys.has(key) && !(key in picked)) picked[key] = entry.slice(equals + 1);
+    const key = entry.slice(0, equals);
+    if (equals > 0 && keys.has(key) && !(key in picked)) picked[key] = entry.slice(equals + 1);
   }
   return picked;
 }
 
-function lockedAmong(folder: string, pid: number, patterns: readonly RegExp[], proc: ProcFs): string[] {
+function lockedAmong(folder: string, patterns: readonly RegExp[], proc: ProcFs): string[] {
   const locked: string[] = [];
-  for (const fd of proc.list(folder)) {
+  for (const fd of proc.list(`${folder}/fd`)) {
     try {
-      const target = proc.link(`${folder}/${fd}`);
+      const target = proc.link(`${folder}/fd/${fd}`);
       if (!patterns.some((pattern) => pattern.test(target))) continue;
-      if (lineOf(proc.read(`/proc/${pid}/fdinfo/${fd}`), "lock:") !== undefined) locked.push(target);
+      if (lineOf(proc.read(`${folder}/fdinfo/${fd}`), "lock:") !== undefined) locked.push(target);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -310,6 +310,7 @@ const realProcFs: ProcFs = {
   list: (path) => readdirSync(path),
   link: (path) => readlinkSync(path),
   read: (path) => readFileSync(path, "utf8"),
+  owner: (path) => statSync(path).uid,
   exists(pid) {
     try {
       // Allowed to signal it, yet /proc did not show it: it started after we looked, so it is not the claimed one.

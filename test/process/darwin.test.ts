@@ -25,7 +25,7 @@ const wish: ProcessWish = {
   names: new Set(["claude", "codex"]),
   pids: new Set(),
   environment: new Set(["CODEX_HOME", "AGENTCTL_TAG"]),
-  lockedFiles: [{ lockedFiles: /thread-writer-locks\/.*\.lock$/, role: () => "agent" }],
+  lockedFiles: [{ lockedFiles: /thread-writer-locks\/.*\.lock$/, processNames: ["codex"], role: () => "agent" }],
 };
 const ok = <T>(value: T): Raw<T> => ({ ok: true, value });
 const no = (why: string) => ({ ok: false as const, why });

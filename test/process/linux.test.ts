@@ -11,7 +11,9 @@ const wish: ProcessWish = {
   names: new Set(["agent"]),
   pids: new Set(),
   environment: new Set(["HOME", "AGENTCTL_TAG"]),
-  lockedFiles: [{ lockedFiles: /\.lock$/, role: (name) => (name === "agent" ? "agent" : null) }],
+  lockedFiles: [
+    { lockedFiles: /\.lock$/, processNames: ["agent", "node"], role: (name) => (name === "agent" ? "agent" : null) },
+  ],
 };
 
 const failing = (code: string): never => {
@@ -43,6 +45,7 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
     ],
     read: get,
     link: get,
+    owner: (path) => Number(get(`${path}/owner`)),
     exists: () => false,
     pid: 1,
     uid: 1000,
@@ -60,7 +63,8 @@ const stat = (
 
 const details = (pid: number, change: Record<string, Entry> = {}): Record<string, Entry> => ({
   [`/proc/${pid}/stat`]: stat(pid),
-  [`/proc/${pid}/status`]: `Name:\tagent\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t${pid}\t7\n`,
+  [`/proc/${pid}/owner`]: "1000",
+  [`/proc/${pid}/status`]: () => failing("it is not needed"),
   [`/proc/${pid}/cmdline`]: "agent\0--session-id\0x y\0",
   [`/proc/${pid}/exe`]: "/opt/agent (deleted)",
   [`/proc/${pid}/cwd`]: "/project",
@@ -142,7 +146,7 @@ describe("a table", () => {
             env: { HOME: "/home/u", AGENTCTL_TAG: "t" },
             lockedFiles: ["/home/u/x.lock"],
             namespace: "pid:[4026531836]",
-            innerPid: 7,
+            innerPid: 9,
             sameFiles: true,
             unread: [],
           },
@@ -205,7 +209,7 @@ describe("a table", () => {
 
   test("leaves other users' processes alone: what we may not read of them is no gap, their environment is not read at all", () => {
     const foreign = details(9, {
-      "/proc/9/status": "Uid:\t0\t0\t0\t0\n",
+      "/proc/9/owner": "0",
       "/proc/9/exe": () => failing("EACCES"),
       "/proc/9/cwd": () => failing("EACCES"),
     });
@@ -223,6 +227,15 @@ describe("a table", () => {
   test("details a claimed pid whatever its name", () => {
     const renamed = details(9, { "/proc/9/stat": stat(9, { name: "renamed" }) });
     expect(tableOf(procOf(renamed), { pids: new Set([9]) }).rows[0]?.detail?.exe).toBe("/opt/agent");
+  });
+
+  test.each([
+    ["of another pid namespace", "pid:[4026532000]"],
+    ["of one that we may not see", () => failing("EACCES")],
+  ])("knows a process %s by both its pids", (_what, namespace) => {
+    const status = "Name:\tagent\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t9\t7\nNSsid:\t9\t1\n";
+    const inner = details(9, { "/proc/9/ns/pid": namespace, "/proc/9/status": status });
+    expect(tableOf(procOf(inner)).rows[0]).toMatchObject({ identity: { pid: 9 }, detail: { innerPid: 7 } });
   });
 
   test("goes through the open files only of those that are an agent's with locks", () => {
