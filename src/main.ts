@@ -1,12 +1,8 @@
-// agentctl: argv → command. The only place that turns errors into text and exit codes, and the only process.exit.
-
-import { userInfo } from "node:os";
+// agentctl: argv → command, and the only process.exit. Before it is known which command it is nothing is loaded, not even node:fs,
+// which alone takes a millisecond.
 import { version } from "../package.json";
-import { closest } from "./cli/arguments.ts";
-import { type Command, type Context, columns, runCommand } from "./cli/command.ts";
-import { AgentctlError, exitCodes } from "./core/problem.ts";
-import { oneLine, plainText } from "./lib/width.ts";
-import { AnswerLost, ReaderGone, writeErr, writeOut } from "./sys/stdout.ts";
+import type { Command, Context } from "./cli/command.ts";
+import { writeFirst } from "./sys/first.ts";
 
 interface Entry {
   names: readonly string[];
@@ -138,99 +134,63 @@ const commands: readonly Entry[] = [
   },
 ];
 
-const help = (): string => `agentctl: ps, systemctl and docker for coding agents.
+/** For processes of our own, not for people. */
+const inner = new Map<string, (words: readonly string[], context: Context) => Promise<number>>([
+  ["demo-agent", async (words) => await (await import("./demo/agent.ts")).runDemoAgent(words)],
+  ["exec-agent", async (words, context) => (await import("./cli/exec-agent.ts")).runExecAgent(words, context)],
+  ["end-launch", async (words, context) => await (await import("./cli/end-launch.ts")).runEndLaunch(words, context)],
+  ["run-hook", async (words, context) => await (await import("./cli/run-hook.ts")).runHook(words, context)],
+  ["read-store", async (words, context) => await (await import("./cli/read-store.ts")).runReadStore(words, context)],
+]);
+
+function help(): string {
+  const left = Math.max(...commands.map(({ names }) => names.join(", ").length));
+  return `agentctl: ps, systemctl and docker for coding agents.
 A session's status is computed when you ask, from the process table and the agent's own records. Nothing is remembered.
 
 Usage: agentctl                 who needs you, what went wrong, whose turn it is
        agentctl COMMAND …
 
 Commands:
-${columns(commands.map(({ names, summary }) => [names.join(", "), summary] as const))}
+${commands.map(({ names, summary }) => `  ${names.join(", ").padEnd(left)}  ${summary}`).join("\n")}
 
 Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
 4 ambiguous, 5 refused, 6 not done yet, 7 agent not installed, 8 cannot tell, 10 the agent failed, 11 it needs a person,
 130 interrupted. Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, AGENTCTL_NO_CACHE, NO_COLOR.
 `;
+}
+
+/** What can be said without a command; null: it takes one. */
+function said([name, topic]: readonly string[]): string | null {
+  if (name === "--version" || name === "-V" || name === "version") return `agentctl ${version}\n`;
+  return name === "--help" || name === "-h" || (name === "help" && topic === undefined) ? help() : null;
+}
 
 async function main(args: readonly string[], context: Context): Promise<number> {
+  const text = said(args);
+  if (text !== null) {
+    context.out(text);
+    return 0;
+  }
+  const { runCommand, unknownCommand } = await import("./cli/command.ts");
   const [name, ...rest] = args;
   if (name === undefined) return await runCommand((await import("./cli/overview.ts")).overview, "", [], context);
-  if (name === "--help" || name === "-h" || name === "help") {
-    const [topic] = rest;
-    if (name === "help" && topic !== undefined) return await main([topic, "--help"], context);
-    context.out(help());
-    return 0;
-  }
-  if (name === "--version" || name === "-V" || name === "version") {
-    context.out(`agentctl ${version}\n`);
-    return 0;
-  }
-  if (name === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(rest);
-  if (name === "exec-agent") return (await import("./cli/exec-agent.ts")).runExecAgent(rest, context);
-  if (name === "end-launch") return await (await import("./cli/end-launch.ts")).runEndLaunch(rest, context);
-  if (name === "run-hook") return await (await import("./cli/run-hook.ts")).runHook(rest, context);
-  if (name === "read-store") return await (await import("./cli/read-store.ts")).runReadStore(rest, context);
+  if (name === "help") return await main([...rest.slice(0, 1), "--help"], context);
+  const own = inner.get(name);
+  if (own !== undefined) return await own(rest, context);
   const entry = commands.find(({ names }) => names.includes(name));
-  if (entry === undefined) throw unknownCommand(name);
+  if (entry === undefined) {
+    const known = commands.flatMap(({ names }) => names);
+    throw unknownCommand(name, known);
+  }
   return await runCommand(await entry.load(), entry.names[0] ?? name, rest, context);
 }
-
-function unknownCommand(name: string): AgentctlError {
-  const near = closest(
-    name,
-    commands.flatMap(({ names }) => names),
-  );
-  if (name.startsWith("-"))
-    return new AgentctlError("usage", `unknown option ${oneLine(name)}`, { hint: "agentctl --help" });
-  const hint = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
-  return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
-}
-
-/** What the machine does not have or allow is no mistake of ours. */
-const limits = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
-
-const isOfSystem = (error: unknown): error is Error =>
-  error instanceof AnswerLost || (error instanceof Error && "code" in error && limits.includes(String(error.code)));
-
-function failure(error: unknown): number {
-  if (error instanceof ReaderGone) return 0;
-  const known = error instanceof AgentctlError;
-  const text = known
-    ? `${plainText(error.message)}\n${error.hint === null ? "" : `  ${plainText(error.hint)}\n`}`
-    : isOfSystem(error)
-      ? `${plainText(error.message)}\n`
-      : `this should not happen: ${plainText(error instanceof Error ? (error.stack ?? error.message) : String(error))}\n`;
-  try {
-    writeErr(`agentctl: ${text}`);
-  } catch (lost) {
-    // Nobody can be told; the exit code still can.
-    if (!(lost instanceof Error)) throw lost;
-  }
-  return known ? exitCodes[error.code] : exitCodes.failed;
-}
-
-/** A plain copy: process.env itself takes milliseconds to go through a few times. */
-const given = { ...process.env };
-/** cron and services leave HOME out; the user has one all the same. */
-const env = given["HOME"] ? given : { ...given, HOME: userInfo().homedir };
-
-const context: Context = {
-  env,
-  // Asked for only where needed: it costs a call.
-  get cwd() {
-    return process.cwd();
-  },
-  out: writeOut,
-  err: writeErr,
-};
 
 /** `demo-agent` as a link to this binary is the demo agent. */
 const calledAs = (process.argv0 ?? "").split("/").pop();
 const args = process.argv.slice(2);
-let code: number;
-try {
-  code = await main(calledAs === "demo-agent" ? ["demo-agent", ...args] : args, context);
-} catch (error) {
-  code = failure(error);
-}
-process.exit(code);
+if (calledAs === "demo-agent") args.unshift("demo-agent");
+const text = said(args);
+const isSaid = text !== null && (await writeFirst(text));
+// What could not be written is tried once more, by those who can tell why.
+process.exit(isSaid ? 0 : await (await import("./cli/perform.ts")).perform((context) => main(args, context)));

@@ -1,6 +1,8 @@
 // What every command is: a summary, its flags, examples, and what it does. Its --help is made from the same table.
+import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
 import type { Environment } from "../observe/homes.ts";
-import { type Arguments, type FlagSpec, parseArguments, usage } from "./arguments.ts";
+import { type Arguments, closest, type FlagSpec, parseArguments, usage } from "./arguments.ts";
 
 export interface Context {
   env: Environment;
@@ -59,7 +61,15 @@ const flagText = ({ flag, short, value, optional, repeated }: FlagSpec): string 
   return `${short === undefined ? "" : `${short}, `}${flag}${behind}${repeated === true ? " …" : ""}`;
 };
 
-export function columns(rows: readonly (readonly [string, string])[]): string {
+function columns(rows: readonly (readonly [string, string])[]): string {
   const left = Math.max(...rows.map(([text]) => text.length));
   return rows.map(([text, meaning]) => `  ${text.padEnd(left)}  ${meaning}`).join("\n");
+}
+
+export function unknownCommand(name: string, known: readonly string[]): AgentctlError {
+  if (name.startsWith("-"))
+    return new AgentctlError("usage", `unknown option ${oneLine(name)}`, { hint: "agentctl --help" });
+  const near = closest(name, known);
+  const hint = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
+  return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
 }

@@ -207,13 +207,19 @@ test("AGENTCTL_HOME that is a file: said, and no advice that could harm", async 
 test("a full disk: one sentence, and the exit code of what happened", async () => {
   await using world = new World();
   const child = Bun.spawn(
-    ["/bin/sh", "-c", `"$1" list >/dev/full; echo $?; "$1" status nope 2>/dev/full; echo $?`, "sh", binary],
+    [
+      "/bin/sh",
+      "-c",
+      `"$1" list >/dev/full; echo $?; "$1" --version >/dev/full; echo $?; "$1" status nope 2>/dev/full; echo $?`,
+      "sh",
+      binary,
+    ],
     {
       env: world.env,
       stdout: "pipe",
       stderr: "pipe",
     },
   );
-  expect(await child.stdout.text()).toBe("1\n3\n");
-  expect(await child.stderr.text()).toMatch(/^agentctl: the answer could not be written: .*\n$/);
+  expect(await child.stdout.text()).toBe("1\n1\n3\n");
+  expect(await child.stderr.text()).toMatch(/^(agentctl: the answer could not be written: .*\n){2}$/);
 });

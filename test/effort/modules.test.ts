@@ -21,7 +21,8 @@ function loadedBy(path: string, found = new Set<string>()): Set<string> {
 }
 
 test.each([
-  ["src/main.ts", 8, 40_000],
+  ["src/main.ts", 2, 10_000],
+  ["src/cli/perform.ts", 4, 14_000],
   ["src/cli/list.ts", 110, 600_000],
   ["src/cli/statusline.ts", 110, 600_000],
   ["src/cli/status.ts", 120, 640_000],
@@ -32,4 +33,8 @@ test.each([
   expect([...loadedBy(entry)].filter((path) => slow.test(path))).toEqual([]);
   expect(own.length).toBeLessThanOrEqual(modules);
   expect(size).toBeLessThanOrEqual(characters);
+});
+
+test("src/main.ts loads nothing of the runtime's: before the command is known there is nothing to do with it", () => {
+  expect([...loadedBy("src/main.ts")]).toEqual(["src/main.ts", "../package.json", "src/sys/first.ts"]);
 });
