@@ -77,10 +77,7 @@ function decorated(list: SessionList, env: Context["env"]): Rows {
 }
 
 function decorate(list: SessionList, notes: readonly ReadNote[]): Pick<Rows, "at" | "complete" | "rows" | "unopened"> {
-  const refs = shortestRefs(
-    list.sessions,
-    list.unopened.flatMap(({ ids }) => ids),
-  );
+  const refs = shortestRefs(list.sessions, list.unopened);
   const rows = list.sessions.map((session, index) => ({
     session,
     ref: refs[index] ?? "",
@@ -100,20 +97,22 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
         : note.session === id),
   ) ?? null;
 
+const nobody: readonly string[] = [];
+
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
-function shortestRefs(sessions: readonly Session[], others: readonly string[]): string[] {
+function shortestRefs(sessions: readonly Session[], unopened: SessionList["unopened"]): string[] {
   const own = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
   const lengths = new Map<string, number>();
   for (const [index, id] of own.entries()) {
     const shared = Math.max(sharedPrefix(id, own[index - 1]), sharedPrefix(id, own[index + 1]));
     lengths.set(id, Math.max(likeness, shared + 1));
   }
-  // Few against many: sorting all of them would take longer than everything else.
-  for (const id of own) {
-    const start = id.slice(0, likeness);
-    for (const other of others)
-      if (other.startsWith(start)) lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other) + 1));
-  }
+  // Few against many: each of the many is looked at once.
+  const alike = Map.groupBy(own, (id) => id.slice(0, likeness));
+  for (const { ids } of unopened)
+    for (const other of ids)
+      for (const id of alike.get(other.slice(0, likeness)) ?? nobody)
+        lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other) + 1));
   return sessions.map(({ id, processes }) =>
     id === null ? `pid:${processes[0]?.identity.pid ?? 0}` : trimDash(id.slice(0, lengths.get(id) ?? id.length)),
   );

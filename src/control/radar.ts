@@ -22,17 +22,19 @@ export interface Live {
 }
 
 export async function conflictsOf(sessions: readonly Session[], env: Environment): Promise<Conflict[]> {
+  const running = sessions.filter(({ status }) => status.state === "running");
+  if (running.length < 2) return [];
   const mounts = mountTable();
-  const live = sessions.flatMap((session): Live[] => {
-    if (session.status.state !== "running") return [];
-    // Nobody waits here for a server that does not answer.
-    if (mayHang(session.cwd ?? "/", mounts) || mayHang(session.home, mounts)) return [];
-    const place = placeOf(session.cwd);
-    const main = place === null ? null : (repositoryOf(place)?.main ?? null);
-    return place === null || main === null ? [] : [{ session, place, main }];
+  const directories = new Set(running.map(({ cwd }) => cwd));
+  const places = new Map([...directories].map((cwd) => [cwd, whereIs(cwd, mounts)]));
+  const live = running.flatMap((session): Live[] => {
+    const found = places.get(session.cwd) ?? null;
+    return found === null || mayHang(session.home, mounts) ? [] : [{ session, ...found }];
   });
-  const meeting = live.flatMap((a, index) =>
-    live.slice(index + 1).flatMap((b) => (a.main === b.main && !isKin(a.session, b.session) ? [[a, b] as const] : [])),
+  const neighbours = Map.groupBy(live, ({ main }) => main);
+  const near = live.filter(({ main }) => neighbours.get(main)?.length !== 1);
+  const meeting = near.flatMap((a, index) =>
+    near.slice(index + 1).flatMap((b) => (a.main === b.main && !isKin(a.session, b.session) ? [[a, b] as const] : [])),
   );
   const gone = goneOf(meeting.flat(), sessions, env);
   const pairs = meeting.filter((pair) => !pair.some((each) => gone.has(each)));
@@ -56,6 +58,14 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
       ...(files.length > 0 ? [{ kind: "file" as const, sessions: both, files }] : []),
     ];
   });
+}
+
+/** null: in no repository, or in none that we could look at without waiting for a server that does not answer. */
+function whereIs(cwd: string | null, mounts: string): Omit<Live, "session"> | null {
+  if (mayHang(cwd ?? "/", mounts)) return null;
+  const place = placeOf(cwd, mounts);
+  const repository = place === null ? null : repositoryOf(place);
+  return place === null || repository === null ? null : { place, main: repository.main };
 }
 
 /** Those that are done, and only take their time to end. The notes are read only where somebody has no session. */

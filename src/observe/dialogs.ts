@@ -37,8 +37,8 @@ export function repositoryOf(directory: string): Repository | null {
     const mark = join(root, ".git");
     if (existsSync(mark)) {
       // A worktree's mark is a file that leads to <main>/.git/worktrees/<name>.
-      const main = /^gitdir: (.+)\/\.git\/worktrees\//.exec(readFirst([mark])?.text ?? "")?.[1];
-      return { root, main: main ?? root };
+      const text = existsSync(join(mark, "HEAD")) ? "" : (readFirst([mark])?.text ?? "");
+      return { root, main: /^gitdir: (.+)\/\.git\/worktrees\//.exec(text)?.[1] ?? root };
     }
     if (dirname(root) === root) return null;
   }

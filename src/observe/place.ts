@@ -5,9 +5,9 @@ import { errorCode } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 
 /** null: no directory at all (a record may say anything). One that cannot be seen is its own place, under the name it has. */
-export function placeOf(directory: string | null): string | null {
+export function placeOf(directory: string | null, mounts = mountTable()): string | null {
   if (directory === null || !directory.startsWith("/")) return null;
-  const real = realPath(directory);
+  const real = realPath(directory, mounts);
   if (real === null) return directory;
   for (let folder = real; ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git"))) return folder;
@@ -15,8 +15,8 @@ export function placeOf(directory: string | null): string | null {
   }
 }
 
-function realPath(directory: string): string | null {
-  if (mayHang(directory, mountTable())) return null;
+function realPath(directory: string, mounts: string): string | null {
+  if (mayHang(directory, mounts)) return null;
   try {
     return realpathSync(directory);
   } catch (error) {

@@ -95,6 +95,19 @@ describe("plainText", () => {
     );
   });
 
+  test("a text of letters and blanks is treated like every other one", () => {
+    const letters = fc.string({ unit: fc.constantFrom("a", "~", " ", "é", "ˀ", "…") });
+    fc.assert(
+      fc.property(letters, fc.nat(20), (text, columns) => {
+        expect(plainText(text)).toBe(plainText(`${text}\x00`));
+        expect(oneLine(text)).toBe(oneLine(`${text}\x00`));
+        expect(width(text)).toBe(width(`${text}\u200b`));
+        expect(cut(text, columns)).toBe(cut(`\u200b${text}`, columns).replace("\u200b", ""));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   test("a long unfinished sequence is not slow", () => {
     const begun = performance.now();
     plainText("\x1b]".repeat(50_000) + "\x1b[".repeat(50_000) + "1;".repeat(100_000));
