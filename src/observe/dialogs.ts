@@ -1,10 +1,10 @@
 // The dialog that an agent shows before it has a session: "do you trust this directory?". Asked only for silent processes.
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Adapter, Repository } from "../adapters/adapter.ts";
 import type { StartDialog } from "../core/evidence.ts";
 import type { ProcessRow } from "../core/process.ts";
-import { isGone } from "./failure.ts";
+import { errorCode, isGone } from "./failure.ts";
 import { readWhole, withFile } from "./files.ts";
 
 const settingsLimit = 64 * 1024 * 1024;
@@ -37,9 +37,18 @@ export function repositoryOf(directory: string): Repository | null {
     const mark = join(root, ".git");
     if (existsSync(mark)) {
       // A worktree's mark is a file that leads to <main>/.git/worktrees/<name>.
-      const text = existsSync(join(mark, "HEAD")) ? "" : (readFirst([mark])?.text ?? "");
+      const text = isFolder(mark) ? "" : (readFirst([mark])?.text ?? "");
       return { root, main: /^gitdir: (.+)\/\.git\/worktrees\//.exec(text)?.[1] ?? root };
     }
     if (dirname(root) === root) return null;
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return false;
   }
 }

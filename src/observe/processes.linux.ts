@@ -24,6 +24,8 @@ export interface ProcFs {
 /** What is the same for every process of one look. */
 interface Look {
   wish: ProcessWish;
+  /** Those agents that lock files. */
+  lockers: ProcessWish["lockedFiles"];
   proc: ProcFs;
   boot: string;
   bootedAt: number;
@@ -52,7 +54,8 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
   const boot = proc.boot();
   const namespace = ownNamespace(proc);
-  const look: Look = { wish, proc, boot, bootedAt: proc.bootedAt(), namespace: namespace.id, mounts: null };
+  const lockers = wish.lockedFiles.filter(({ lockedFiles }) => lockedFiles !== null);
+  const look: Look = { wish, lockers, proc, boot, bootedAt: proc.bootedAt(), namespace: namespace.id, mounts: null };
 
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
@@ -74,7 +77,15 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
 
 /** One process as it is this moment, without details; null: gone. Throws where it cannot be told. */
 export function readLinuxProcess(pid: number, proc: ProcFs = realProcFs): ProcessRow | null {
-  const row = readRow(pid, { wish: noWish, proc, boot: proc.boot(), bootedAt: 0, namespace: null, mounts: null });
+  const row = readRow(pid, {
+    wish: noWish,
+    lockers: [],
+    proc,
+    boot: proc.boot(),
+    bootedAt: 0,
+    namespace: null,
+    mounts: null,
+  });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
@@ -252,9 +263,9 @@ function readDetail(pid: number, name: string, look: Look): { detail: ProcessDet
     unread: [],
   };
   // Which locks a process holds is no secret of its user's, and may prove that it has a session.
-  const locks = wish.lockedFiles.flatMap(({ lockedFiles, processNames, role }) =>
-    lockedFiles !== null && processNames.includes(name) && role(name, detail) !== null ? [lockedFiles] : [],
-  );
+  const locks = look.lockers
+    .filter(({ processNames, role }) => processNames.includes(name) && role(name, detail) !== null)
+    .flatMap(({ lockedFiles }) => lockedFiles ?? []);
   if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, proc)) ?? [];
   if (ours) detail.unread = unread;
   return { detail, isHalfMade: environ === "" || argv?.every((word) => word === "") === true };
