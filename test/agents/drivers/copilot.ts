@@ -31,6 +31,8 @@ const record = (world: World, id: string): string => join(home(world), "session-
 function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
   const lines = readLines(record(world, id)).filter(({ agentId }) => agentId === undefined);
   const signs = lines.flatMap(({ type, data }): ("prompted" | "tool" | "ended" | "answered")[] => {
+    // Who resumes gives what was cut off a result, a moment before the new prompt is written.
+    if (type === "tool.execution_complete" && (data as { model?: unknown }).model === "resumed") return [];
     if (type === "user.message" || type === "tool.execution_complete") return ["prompted"];
     if (type === "tool.execution_start") return ["tool"];
     if (type === "abort" || type === "session.error") return ["ended"];
