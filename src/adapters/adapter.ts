@@ -44,6 +44,8 @@ export interface FileSet {
 export interface RecordSet extends FileSet {
   /** The file's name holds only a part of the id; the whole one is in its first line. */
   idIn?(first: unknown): string | null;
+  /** How the id begins, by what the name identifies; null: nobody can tell. For files whose first line cannot be read. */
+  idBegins?(named: string): string | null;
   assembled?: Assembly;
   /** Kept from older versions: counts only where no other set has the session. */
   isOld?: boolean;

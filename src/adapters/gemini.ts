@@ -37,6 +37,7 @@ export const gemini: Adapter = {
       folder: "tmp/*/chats",
       name: /^session-(?<id>[A-Za-z0-9_-]+)\.jsonl$/,
       idIn: (first) => textIn(fieldsOf(first) ?? {}, "sessionId"),
+      idBegins: (named) => /^\d{4}-\d\d-\d\dT\d\d-\d\d-(.{1,8})$/.exec(named)?.[1] ?? null,
     },
   ],
   claims: null,

@@ -101,7 +101,7 @@ function processChecks({ processes }: Evidence): Check[] {
 
 const storeChecks = ({ stores }: Evidence): Check[] =>
   stores.map((store) => {
-    const unreadable = store.rows.filter((row) => !row.reading.ok).length;
+    const unreadable = store.rows.filter((row) => !row.reading.ok).length + (store.nameless ?? []).length;
     const broken = store.rows.reduce((sum, { reading }) => sum + (reading.ok ? reading.value.skippedLines : 0), 0);
     const unknown = store.rows.reduce((sum, { reading }) => sum + (reading.ok ? reading.value.unknownLines : 0), 0);
     const extras = [

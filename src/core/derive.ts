@@ -276,6 +276,7 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
   const livePids = table === null ? null : new Set([...table.hidden, ...livePidsOf(table)]);
   for (const store of evidence.stores) {
     if (!store.listing.ok) problems.push(store.listing.problem);
+    problems.push(...(store.nameless ?? []).map(({ problem }) => problem));
     for (const { reading } of store.rows) if (!reading.ok) problems.push(reading.problem);
     for (const { pid, reading } of store.claims)
       if (!reading.ok && (pid === anyPid || livePids === null || livePids.has(pid))) problems.push(reading.problem);

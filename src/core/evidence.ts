@@ -140,6 +140,8 @@ export interface Store {
   listing: Reading<number>;
   /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
   rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null; uid: number | null }[];
+  /** Records that cannot be read and tell only how their session's id begins: of one of those, or of one that nobody can name. */
+  nameless?: { begins: string; problem: Problem; writtenAt: number | null }[];
   /**
    * Sessions whose records nobody needed to open: nobody has them, and nobody asked for them. All of those where the question is
    * about times; else those that begin like one in the answer.

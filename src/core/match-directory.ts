@@ -92,6 +92,10 @@ function isElsewhere({ row, detail }: AgentProcess, cwd: string | null, { direct
 
 const tickMs = 10;
 
+/** A record that nobody can name was written since then: it may be the one that the process has. */
+const hasNameless = ({ nameless = [] }: Store, startedAt: number): boolean =>
+  nameless.some(({ writtenAt }) => (writtenAt ?? Number.POSITIVE_INFINITY) >= startedAt - startSlackMs);
+
 /** A store by directories: thousands of records share a few. */
 interface Places {
   rowsIn: ReadonlyMap<string | null, Store["rows"]>;
@@ -138,7 +142,8 @@ function directoryCandidates(
         home !== null &&
         cwd !== null &&
         cwd === detail.cwd &&
-        store.listing.ok;
+        store.listing.ok &&
+        !hasNameless(store, row.startedAt);
       const twin = candidates.get(key);
       candidates.set(key, { key, id, fits: fits && (twin?.fits ?? true), isPast: isPast && (twin?.isPast ?? true) });
     }

@@ -6,6 +6,7 @@ import { matchProcesses } from "./match.ts";
 import { read } from "./problem.ts";
 import type { ProcessRow, ProcessTable } from "./process.ts";
 import type { AgentRules } from "./rules.ts";
+import { namelessOf } from "./subjects.ts";
 
 /** A record of which only the name is known, and where it works, if that is told with it. Nothing is ruled out by it. */
 export const outline = (id: string, source: string, cwd: string | null): Store["rows"][number] => ({
@@ -76,7 +77,8 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     const key = sessionKey(store.agent, store.home, id);
     // Named by a process whose home nobody knows, it may be the one of any home.
     const isNamed = owners.has(key) || owners.has(sessionKey(store.agent, "", id));
-    return isNamed ? "owned" : whole.has(homeKey(store)) || doubts.has(key) ? "doubted" : null;
+    const isDoubtful = whole.has(homeKey(store)) || doubts.has(key) || namelessOf(store, id).length > 0;
+    return isNamed ? "owned" : isDoubtful ? "doubted" : null;
   };
   // Whom a live session was left for is told by the beginnings of others.
   const left = evidence.stores.filter((store) =>
@@ -89,7 +91,8 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     const isLost = keys.some((key) => key.startsWith(`${store.agent}\0\0`));
     const own = `${homeKey(store)}\0`;
     const ids = new Set(keys.flatMap((key) => (key.startsWith(own) ? [key.slice(own.length)] : [])));
-    return isLost || whole.has(homeKey(store)) || ids.has(anyRecord) ? null : ids;
+    const isAny = whole.has(homeKey(store)) || ids.has(anyRecord) || (store.nameless ?? []).length > 0;
+    return isLost || isAny ? null : ids;
   };
   const all = [...owners.values()].flat();
   const isGuessed = (owner: FoundOwner): boolean => owner.kind === "process" && owner.link === "cwd";

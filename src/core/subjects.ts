@@ -1,7 +1,7 @@
 // Everything known about each session id of each home, gathered before any of it is judged.
 import type { Evidence, NativeRecord, Store } from "./evidence.ts";
 import { type DeadClaim, type Doubt, type FoundOwner, type Matches, sessionKey } from "./found.ts";
-import type { Reading } from "./problem.ts";
+import { type Reading, unread } from "./problem.ts";
 import { type Link, linkStrengths } from "./session.ts";
 
 export interface Subject {
@@ -47,9 +47,19 @@ export function subjects(evidence: Evidence, matches: Matches): Subject[] {
     const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
     subject(agent, home, id, store);
   }
+  for (const one of found.values()) {
+    const [nameless] = namelessOf(one.store, one.id);
+    if (nameless === undefined || one.reading?.ok === false) continue;
+    const message = `a record that may be its own cannot be read: ${nameless.problem.message}`;
+    one.reading = unread({ ...nameless.problem, message });
+  }
   for (const { otherRecords } of found.values()) otherRecords.sort(byNewestMessage);
   return [...found.values()];
 }
+
+/** Records that cannot be read, and may be this session's. */
+export const namelessOf = (store: Store | null, id: string): NonNullable<Store["nameless"]> =>
+  store?.nameless?.filter(({ begins }) => id.startsWith(begins)) ?? [];
 
 /** The new session of a `/clear` begins within this time of it. */
 const successionMs = 1_000;

@@ -45,7 +45,7 @@ export interface History {
 export function findRecord(adapter: Adapter, home: string, id: string): FoundRecord | null {
   const { visited, failures } = findRecords(adapter, home);
   const record = visited.find(({ subject }) => subject === id);
-  const [failure] = failures;
+  const [failure] = failures.filter(({ begins }) => begins === null || id.startsWith(begins));
   if (record === undefined && failure !== undefined)
     throw Object.assign(new Error(`${failure.path}: ${failure.message}`), { code: "EIO" });
   return record ?? null;

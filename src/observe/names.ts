@@ -3,8 +3,8 @@
 import type { Adapter, RecordSet } from "../adapters/adapter.ts";
 import type { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { below, type Found, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
-import { type FoundRecord, recordIn, recordsInDatabase } from "./records.ts";
+import { below, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
+import { type Failure, type FoundRecord, recordIn, recordsInDatabase } from "./records.ts";
 
 /** Ids, and what ids begin with in small letters. */
 export interface Like {
@@ -21,7 +21,7 @@ interface Part {
 
 export class RecordNames {
   /** What is there but could not be listed may hide more of them. */
-  readonly failures: Found["failures"] = [];
+  readonly failures: Failure[] = [];
   private readonly parts: Part[];
   private known: FoundRecord[] | null = null;
 
@@ -51,7 +51,7 @@ export class RecordNames {
 
   private partsOf(set: RecordSet, home: string, databases: Databases): Part[] {
     const { folders, failures } = listFolders(home, set);
-    this.failures.push(...failures);
+    this.failures.push(...failures.map((failure) => ({ ...failure, begins: null })));
     if (set.assembled?.sessions != null) {
       const parts = filesIn(folders, set).map((file) => new DatabasePart(file, set, databases));
       // Now is the time to find out that one cannot be read.
@@ -60,7 +60,9 @@ export class RecordNames {
     }
     // Whose records they are stands in the files, or in the names of their folders.
     if (set.idIn !== undefined || set.inside !== undefined) {
-      const records = filesIn(folders, set).flatMap((file) => this.attempted(file.path, () => [recordIn(file, set)]));
+      const records = filesIn(folders, set).flatMap((file) =>
+        this.attempted(file.path, () => [recordIn(file, set)], set.idBegins?.(file.subject)),
+      );
       return [{ path: home, all: () => records, like: () => records }];
     }
     return [new FilePart(home, folders, set)];
@@ -79,14 +81,14 @@ export class RecordNames {
   }
 
   /** A file that nobody can read costs its own names; that there are some is said. */
-  private attempted(path: string, records: () => FoundRecord[]): FoundRecord[] {
+  private attempted(path: string, records: () => FoundRecord[], begins: string | null = null): FoundRecord[] {
     try {
       return records();
     } catch (error) {
       if (isGone(error)) return [];
       if (errorCode(error) === "") throw error;
       if (!this.failures.some((failure) => failure.path === path))
-        this.failures.push({ path, message: failureText(error) });
+        this.failures.push({ path, message: failureText(error), begins });
       return [];
     }
   }

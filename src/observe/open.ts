@@ -9,7 +9,7 @@ import { lookUpDirectories } from "./directories.ts";
 import type { RecordNames } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
 import { type FoundRecord, newestOf, visitFound } from "./records.ts";
-import { listingOf, nameStore, readFound } from "./stores.ts";
+import { nameStore, noteFailures, readFound } from "./stores.ts";
 import type { WantedSome } from "./wanted.ts";
 
 /** A store of which only the names were read. */
@@ -61,6 +61,7 @@ export function openNeeded(
   told.delete("");
   for (const each of stores) {
     const { adapter, store, names, asked } = each;
+    const failed = names.failures.length;
     const ids = needed.idsOf(store);
     const first = ids === null ? names.all().filter(({ subject }) => isNeeded(store, subject)) : names.like({ ids });
     const known = new Set(first.map(keyOf));
@@ -68,7 +69,7 @@ export function openNeeded(
     // Where the time runs out, those who run are not the ones that are left unread.
     const opened = [...first, ...then];
     store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache), databases);
-    if (names.failures.length > 0) store.listing = listingOf(adapter, names.failures);
+    noteFailures(store, adapter, names.failures.slice(failed));
     for (const { subject } of opened) told.add(subject);
   }
   const beginnings = [...new Set([...told].map((id) => id.slice(0, likeness).toLowerCase()))];

@@ -41,14 +41,17 @@ export interface FoundRecord extends FoundFile {
 /** A record that may be read now. Throws where it cannot be. */
 export type ReadRecord = <T>(use: (file: RecordFile, facts: FileFacts) => T) => T;
 
+/** `begins`: one record, of a session whose id begins like this; null: there may be any behind it. */
+export type Failure = Found["failures"][number] & { begins: string | null };
+
 /** Visits every record of a home, one by one; what is there but could not be listed may hide more of them. */
 export function visitRecords<T>(
   adapter: Adapter,
   home: string,
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
-): { visited: T[]; failures: Found["failures"] } {
+): { visited: T[]; failures: Failure[] } {
   const visited: T[] = [];
-  const failures: Found["failures"] = [];
+  const failures: Failure[] = [];
   // Only where some sets are older than others: which sessions the newer ones have.
   const known = adapter.records.some(({ isOld }) => isOld === true) ? new Set<string>() : null;
   const isWanted = ({ subject, set }: FoundRecord): boolean =>
@@ -60,14 +63,17 @@ export function visitRecords<T>(
   };
   for (const set of adapter.records.toSorted((a, b) => Number(a.isOld ?? false) - Number(b.isOld ?? false))) {
     const found = findFiles(home, set);
-    failures.push(...found.failures);
+    failures.push(...found.failures.map((failure) => ({ ...failure, begins: null })));
     for (const file of found.files) {
       try {
         visitFile(file, set, isWanted, visitOne);
       } catch (error) {
         if (isGone(error)) continue;
         if (errorCode(error) === "") throw error;
-        failures.push({ path: file.path, message: failureText(error) });
+        failures.push({
+          ...{ path: file.path, message: failureText(error) },
+          begins: set.idBegins?.(file.subject) ?? null,
+        });
       }
     }
   }

@@ -8,10 +8,10 @@ import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward, readChunk } from "../lib/jsonl.ts";
 import type { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type Found, type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
 import { RecordNames } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
-import { type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
+import { type Failure, type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
 
 const claimLimit = 1024 * 1024;
 
@@ -26,7 +26,7 @@ export function readStore(
   if (store === null) return null;
   const found = visitRecords(adapter, home, (record, read) => readFound(adapter, record, read, deadline, cache));
   store.rows = found.visited;
-  store.listing = listingOf(adapter, found.failures);
+  noteFailures(store, adapter, found.failures);
   return store;
 }
 
@@ -39,12 +39,18 @@ export function nameStore(
   const store = storeAt(adapter, home);
   if (store === null) return null;
   const names = new RecordNames(adapter, home, databases);
-  store.listing = listingOf(adapter, names.failures);
+  noteFailures(store, adapter, names.failures);
   return { store, names };
 }
 
-export const listingOf = (adapter: Adapter, [failure]: Found["failures"]): Store["listing"] =>
-  failure === undefined ? read(0) : unread(storeProblem(adapter, failure.path, failure.message));
+/** What could not be read hides sessions: those that begin like it, or nobody knows which. */
+export function noteFailures(store: Store, adapter: Adapter, failures: readonly Failure[]): void {
+  for (const { begins, path, message } of failures) {
+    const problem = storeProblem(adapter, path, message);
+    if (begins === null) store.listing = store.listing.ok ? unread(problem) : store.listing;
+    else store.nameless = [...(store.nameless ?? []), { begins, problem, writtenAt: statOf(path)?.mtimeMs ?? null }];
+  }
+}
 
 /** Without its records. */
 function storeAt(adapter: Adapter, home: string): Store | null {

@@ -135,8 +135,9 @@ export function mend({ path, bytes }: Victim): void {
   utimesSync(path, writtenAt, writtenAt);
 }
 
-/** Whose record it is stands in its first line alone, and that cannot be read: it may be anybody's. */
-export const isNameless = ({ adapter }: Victim, { store }: Look): boolean => !store.listing.ok && namesItself(adapter);
+/** Whose record it is stands in its first line, and that cannot be read: its name tells only how the id begins. */
+export const isNameless = ({ adapter }: Victim, { store }: Look): boolean =>
+  store.nameless !== undefined && namesItself(adapter);
 
 const namesItself = ({ records }: Adapter): boolean => records.some(({ idIn }) => idIn !== undefined);
 
@@ -150,6 +151,7 @@ export function neighbourFaults(victim: Victim, look: Look): string[] {
   const root = reading?.ok ? reading.value.subagentOf : null;
   const others = (list: SessionList): Session[] =>
     list.sessions
+      .filter((session) => !mayHaveIt(session))
       .filter(({ id, record }) => id !== victim.id && !(record !== null && isRenamed(victim, read(record))))
       .map((session) => (session.id === root && root !== null ? { ...session, background: null } : session))
       // Who went on to the damaged session can no longer be told so.
@@ -162,11 +164,11 @@ export function neighbourFaults(victim: Victim, look: Look): string[] {
   const leftFor = ({ id }: Session): boolean => left.has(id);
   const rows = (store: Store) =>
     store.rows.filter(({ id, reading }) => id !== victim.id && !isRenamed(victim, reading));
-  if (isNameless(victim, look)) {
-    const isStopped = ({ status }: Session): boolean => status.state === "stopped";
-    return others(look.dead).some(isStopped) ? ["another session is called stopped"] : [];
-  }
+  const mayHaveIt = ({ id }: Session): boolean =>
+    isNameless(victim, look) && look.store.nameless?.some(({ begins }) => id?.startsWith(begins)) === true;
+  const isStopped = (session: Session): boolean => mayHaveIt(session) && session.status.state === "stopped";
   return [
+    look.dead.sessions.some(isStopped) && "a session that may have the record is called stopped",
     !Bun.deepEquals(rows(look.store), rows(victim.store)) && "another record is read differently",
     !Bun.deepEquals(others(look.dead), others(victim.dead)) && "another session changed (nobody alive)",
     !linkedByDirectory(victim) &&

@@ -118,6 +118,7 @@ function proofFaults(adapter: Adapter, store: Store, { table, nobody }: Victim):
     ["the process table has a gap", read({ ...table, gaps: [problem] }), store],
     ["an empty process table has a gap", read({ ...nobody, gaps: [problem] }), store],
     ["the store was not listed whole", read(nobody), { ...store, listing: unread(problem) }],
+    ["a record may be anybody's", read(nobody), { ...store, nameless: [{ begins: "", problem, writtenAt: null }] }],
     [
       "we are inside a namespace, the store is not",
       read({ ...nobody, namespace: { id: "pid:[1]", initial: false } }),
@@ -130,7 +131,9 @@ function proofFaults(adapter: Adapter, store: Store, { table, nobody }: Victim):
   });
 }
 
-const isNamedInside = ({ adapter }: Victim): boolean => adapter.records.some(({ idIn }) => idIn !== undefined);
+/** Whose record it is stands in its first line: broken, it may be of any session whose id begins like this. */
+const mayBeOf = ({ adapter, id }: Victim, other: string): boolean =>
+  adapter.records.some(({ idIn }) => idIn !== undefined) && other.startsWith(id.slice(0, 8));
 
 const twiceFaults = ({ sessions }: SessionList): string[] => {
   const ids = sessions.flatMap(({ id }) => (id === null ? [] : [id]));
@@ -180,10 +183,10 @@ function count(entries: Iterable<unknown>): number {
 function recordVictimFaults(victim: Victim, { store, live, dead }: Answers): string[] {
   return [
     ...announcedFaults(victim, store, live),
-    ...otherFaults(victim.dead, dead, victim.id, "nobody alive", isNamedInside(victim)),
+    ...otherFaults(victim.dead, dead, victim.id, "nobody alive", (other) => mayBeOf(victim, other)),
     ...(isLinkedByDirectory(victim)
       ? []
-      : otherFaults(victim.live, live, victim.id, "as captured", isNamedInside(victim))),
+      : otherFaults(victim.live, live, victim.id, "as captured", (other) => mayBeOf(victim, other))),
   ];
 }
 
@@ -208,12 +211,20 @@ function announcedIds({ adapter, table, store }: Victim): string[] {
 }
 
 /** Where only its content says whose a record is, a broken one may be anybody's: unknown is honest. */
-const otherFaults = (before: SessionList, after: SessionList, id: string, when: string, mayDoubt: boolean): string[] =>
+const otherFaults = (
+  before: SessionList,
+  after: SessionList,
+  id: string,
+  when: string,
+  mayDoubt: (other: string) => boolean,
+): string[] =>
   before.sessions
     .filter((session) => session.id !== id && session.id !== null)
     .filter((session) => {
       const now = after.sessions.find((other) => other.id === session.id && other.home === session.home);
-      return !Bun.deepEquals(now?.status, session.status) && !(mayDoubt && now?.status.state === "unknown");
+      return (
+        !Bun.deepEquals(now?.status, session.status) && !(mayDoubt(session.id ?? "") && now?.status.state === "unknown")
+      );
     })
     .map((session) => `another session's status changed (${when}): ${wordOf(session)}`);
 

@@ -358,6 +358,18 @@ export const mutants: readonly Mutant[] = [
     'return "";',
   ),
   mutant(
+    "a record that may be of several is of none",
+    "core/subjects.ts",
+    "store?.nameless?.filter(({ begins }) => id.startsWith(begins)) ?? []",
+    "(store?.nameless ?? []).filter(({ begins }) => id === begins)",
+  ),
+  mutant(
+    "a record that nobody can name is no process's",
+    "core/match-directory.ts",
+    "!hasNameless(store, row.startedAt)",
+    "true",
+  ),
+  mutant(
     "Qwen's starter is an agent",
     "adapters/qwen.ts",
     'return baseName(script) === "cli.js" ? "agent" : "helper";',

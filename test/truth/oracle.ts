@@ -58,6 +58,8 @@ interface Sight {
   someClaimUnread: boolean;
   /** The records do not tell which sessions there are. */
   unlisted: boolean;
+  /** How the ids begin whose records do not tell whose they are: by the names of those. */
+  lost: ReadonlySet<string>;
   links: Links;
 }
 
@@ -87,7 +89,8 @@ function look(world: World, store: Store): Sight {
   });
   const readings = new Map(own.map((each) => [each, ofSomebody(world.read(each), each)]));
   const nameless = live.filter((twin) => !announced.has(twin) && twin.argvSession === null);
-  const unlisted = world.isBroken(store) || (format.idInside && [...readings.values()].some(isOfUnknown));
+  const unlisted = world.isBroken(store);
+  const lost = format.idInside ? [...readings].filter(([, reading]) => isOfUnknown(reading)) : [];
   const someClaimUnread = claimsBroken || claims.some(({ claim }) => claim === null);
   const movers = live.filter((twin) => !announced.has(twin) && mayHaveMoved(twin, readings));
   const isNamed = (session: Session) => live.some((twin) => serves(twin, session.id) && !nameless.includes(twin));
@@ -108,6 +111,7 @@ function look(world: World, store: Store): Sight {
     words: new Map(words),
     someClaimUnread,
     unlisted,
+    lost: new Set(lost.map(([{ id }]) => begin(id))),
     links: directoryLinks({ nameless, readings, isNamed, isVague: unlisted || someClaimUnread }),
   };
 }
@@ -131,13 +135,15 @@ function ofSomebody(reading: RecordReading, { format }: Session): RecordReading 
   return format.idInside && isNobodys ? { kind: "absent" } : reading;
 }
 
+const begin = (id: string): string => id.slice(0, 8);
+
 const isOfUnknown = ({ kind }: RecordReading): boolean => ["unreadable", "garbage", "headless"].includes(kind);
 
 function expectSession(sight: Sight, session: Session): Expectation {
   const owners = sight.live.filter((twin) => serves(twin, session.id) && mayOwn(twin, sight));
   const named = owners.filter((twin) => !sight.nameless.includes(twin) && !sight.muted.includes(twin));
   const muted = owners.filter((twin) => sight.muted.includes(twin));
-  const reading = readingOf(sight, session);
+  const reading = told(sight, session);
   // What it was started with may be stale (`/clear`), and what it says now cannot be read: unknown is honest, too.
   if (named.length === 0 && muted.length > 0) {
     const guesses = muted.map((twin) => running(sight, reading, [twin], owners, ["argv"]));
@@ -166,7 +172,7 @@ function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expecta
   if (must.length > 0) return { session, row, answers: must };
   const answers: Answer[] = [{ state: "unknown" }, ...guesses];
   if (owners.every((twin) => sight.links.isUnseen(twin, session)) && !sight.links.isDoubted(session))
-    answers.push(...deadAnswers(readingOf(sight, session)).map((answer) => ({ ...answer, unseen: true })));
+    answers.push(...deadAnswers(told(sight, session)).map((answer) => ({ ...answer, unseen: true })));
   return { session, row, answers };
 }
 
@@ -175,10 +181,11 @@ function expectDead(sight: Sight, session: Session): Expectation {
   const row = rowOf(sight, session, elsewhere);
   if (elsewhere || sight.unlisted) return { session, row, answers: [{ state: "unknown" }] };
   const { must, guesses } = byDirectory(sight, session, []);
+  if (sight.lost.has(begin(session.id))) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   if (must.length > 0) return { session, row, answers: must };
   // Somebody is there who may well have it.
   if (sight.links.isDoubted(session)) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
-  const answers = deadAnswers(readingOf(sight, session));
+  const answers = deadAnswers(told(sight, session));
   // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
   if (sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread) answers.push({ state: "unknown" });
   return { session, row, answers: [...answers, ...guesses] };
@@ -193,7 +200,7 @@ function rowOf(sight: Sight, session: Session, mayBeKnown: boolean): Expectation
 
 // Linked by the written rule for those who never speak. Where the oracle knows better it is allowed, and counted as a wrong guess.
 function byDirectory(sight: Sight, session: Session, owners: Twin[]): { must: Answer[]; guesses: Answer[] } {
-  const reading = readingOf(sight, session);
+  const reading = told(sight, session);
   const answersOf = (twins: Twin[]) =>
     twins.map((twin): Answer => {
       const most = owners.includes(twin) ? owners : [...owners, twin];
@@ -291,7 +298,7 @@ function outcomeOf(says: Turn): string | null {
 }
 
 function expectComplete(sight: Sight): boolean | null {
-  if (sight.unlisted || sight.store.claimsBroken) return false;
+  if (sight.unlisted || sight.lost.size > 0 || sight.store.claimsBroken) return false;
   const whole = [...sight.readings.values()].every((reading) =>
     reading.kind === "record" ? !reading.damaged : reading.kind === "absent",
   );
@@ -300,6 +307,11 @@ function expectComplete(sight: Sight): boolean | null {
 
 function readingOf(sight: Sight, session: Session): RecordReading {
   return sight.readings.get(session) ?? { kind: "absent" };
+}
+
+/** Where another record may be its own and cannot be read, what its own one says may be over. */
+function told(sight: Sight, session: Session): RecordReading {
+  return sight.lost.has(begin(session.id)) ? { kind: "garbage" } : readingOf(sight, session);
 }
 
 function isFromElsewhere(claim: Claim): boolean {

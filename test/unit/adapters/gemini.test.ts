@@ -1,9 +1,16 @@
 // What captured files of Gemini do not show: its processes, odd records, the words that it is started with.
 import { describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { RecordFile } from "../../../src/adapters/adapter.ts";
 import { gemini } from "../../../src/adapters/gemini.ts";
 import type { Order } from "../../../src/adapters/invocation.ts";
+import { deriveSessions } from "../../../src/core/derive.ts";
+import { read } from "../../../src/core/problem.ts";
 import type { ProcessDetail } from "../../../src/core/process.ts";
+import { deadlineIn } from "../../../src/lib/deadline.ts";
+import { readStore } from "../../../src/observe/stores.ts";
 
 const id = "01a1e1c1-092a-7951-96f0-07f6e0ecb1f5";
 const place = { home: "/home/user/.gemini", own: "/home/me/.agentctl/support", cwd: "/home/user/project", at: 0 };
@@ -177,6 +184,59 @@ test("a message that was written twice is read once", () => {
   const roles = lines.flatMap((line) => gemini.parseLine(line)?.messages.map(({ role }) => role));
   expect(roles).toEqual(["agent", "tool", "result"]);
   expect(gemini.parseLine({ odd: true })).toBeNull();
+});
+
+describe("a record whose first line is broken", () => {
+  const twin = `${id.slice(0, 8)}-2222-4333-8444-555555555555`;
+  const other = "11111111-2222-4333-8444-555555555555";
+  const header = (sessionId: string) =>
+    `${JSON.stringify({ sessionId, projectHash: "x", startTime: "2026-11-16T10:00:00Z" })}\n`;
+
+  /** The states of all sessions, nobody being alive, beside a broken record of this name. */
+  function beside(broken: string, content = "garbage\n"): string[] {
+    const home = mkdtempSync(join(tmpdir(), "gemini-"));
+    try {
+      const chats = join(home, "tmp/project/chats");
+      mkdirSync(chats, { recursive: true });
+      for (const [minute, each] of [id, twin, other].entries())
+        writeFileSync(join(chats, `session-2026-11-16T10-0${minute}-${each.slice(0, 8)}.jsonl`), header(each));
+      writeFileSync(join(chats, broken), content);
+      const store = readStore(gemini, home, deadlineIn(5_000));
+      const table = { boot: "", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] };
+      const evidence = { at: 0, processes: read(table), stores: store === null ? [] : [store] };
+      const nothing = { hosts: [], dialogs: [], directories: {}, problems: [] };
+      const { sessions, problems } = deriveSessions({ ...evidence, ...nothing }, [gemini]);
+      const states = sessions.map((each) => `${names.get(each.id)} ${each.status.state}`).sort();
+      return [...states, ...problems.map(({ source }) => source.slice(chats.length + 1))];
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  }
+  const names = new Map<string | null, string>([
+    [id, "id"],
+    [twin, "twin"],
+    [other, "other"],
+  ]);
+
+  test("is of a session whose id begins as its name tells, or of none that is known", () => {
+    const name = `session-2026-11-16T12-00-${id.slice(0, 8)}.jsonl`;
+    expect(beside(name)).toEqual(["id unknown", "other stopped", "twin unknown", name]);
+    const strange = "session-2026-11-16T12-00-99999999.jsonl";
+    expect(beside(strange)).toEqual(["id stopped", "other stopped", "twin stopped", strange]);
+    // Ids may be short, and may have any of these letters.
+    const odd = "session-2026-11-16T12-00-1-1_.jsonl";
+    expect(beside(odd)).toEqual(["id stopped", "other stopped", "twin stopped", odd]);
+  });
+
+  test("may be anybody's under a name that Gemini does not give", () => {
+    for (const name of ["session-copy.jsonl", `session-2026-11-16T12-00-${id}.jsonl`])
+      expect(beside(name)).toEqual(["id unknown", "other unknown", "twin unknown", name]);
+  });
+
+  test("that may still become one is nobody's yet", () => {
+    const states = ["id stopped", "other stopped", "twin stopped"];
+    expect(beside("session-copy.jsonl", '{"sessionId":')).toEqual(states);
+  });
 });
 
 describe("the words that it is started with", () => {

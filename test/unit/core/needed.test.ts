@@ -61,6 +61,11 @@ describe("a record is needed", () => {
     expect(need("speaker", { table: { gaps: [problem("process-unreadable", "/proc/1")] } })).toEqual(all);
   });
 
+  test("of a session whose record may be one that cannot be read", () => {
+    const nameless = [{ begins: "s1", problem: problem("store-unreadable", "/x"), writtenAt: 0 }];
+    expect(need("speaker", { processes: [] }, { nameless })).toEqual({ s1: "doubted", s2: null, isSilent: false });
+  });
+
   test("of every session, where a host does not answer", () => {
     expect(need("pool", { hosts: [host(null, "silent")] })).toMatchObject({ s1: "doubted", s2: "doubted" });
   });

@@ -395,6 +395,17 @@ describe("rule 9: by directory", () => {
     const listing = unread(problem("store-unreadable", "/records"));
     expect(state([mute(10)], [store("mute", [r("s1")], [], { listing })])).toEqual(["s1 unknown", "null running"]);
   });
+
+  test("a record that nobody can name may be the one, unless it was last written before the process began", () => {
+    const states = (writtenAt: number | null) => {
+      const nameless = [{ begins: "zz", problem: problem("store-unreadable", "/records/zz.jsonl"), writtenAt }];
+      return state([mute(10)], [store("mute", [r("s1")], [], { nameless })]);
+    };
+    const { startedAt } = mute(10);
+    expect(states(startedAt - 60_000)).toEqual(["s1 running"]);
+    expect(states(startedAt + 1)).toEqual(["s1 unknown", "null running"]);
+    expect(states(null)).toEqual(["s1 unknown", "null running"]);
+  });
 });
 
 describe("rules 4 and 9: what a nameless process may have, and where", () => {

@@ -23,6 +23,8 @@ import {
 const s1 = record("s1");
 const gap = problem("process-unreadable", "/proc/55/stat", "EIO");
 const listing = unread(problem("store-unreadable", "/records", "EACCES"));
+const nameless = [{ begins: "s", problem: problem("store-unreadable", "/records/s.jsonl", "EIO"), writtenAt: null }];
+const mayBeIts = "a record that may be its own cannot be read: EIO";
 const unreadable = { argv: null, cwd: "/else", unread: [problem("process-unreadable", "/proc/10/cmdline", "EIO")] };
 const claimFails = "live process 10 announces a session, but its announcement cannot be read";
 const mayHave = "process 10 (speaker) may have it, but could not be read: EIO";
@@ -82,6 +84,16 @@ describe("rule 2: a reading that failed", () => {
       "the listing of another agent",
       { stores: [store("speaker", [s1]), store("mute", [], [], { listing })] },
       [stopped("s1")],
+    ],
+    [
+      "a record that tells only how its session's id begins",
+      { stores: [store("speaker", [s1, record("s2"), record("other")], [], { nameless })] },
+      [stopped("other"), unknown("s1", mayBeIts), unknown("s2", mayBeIts)],
+    ],
+    [
+      "a record that may be of a session which only its process names",
+      { processes: [process(10, "speaker")], stores: [store("speaker", [], [claim(10, "s1")], { nameless })] },
+      [running("s1", [10], "announced", { activity: "unclear", reason: "its record cannot be read" })],
     ],
     [
       "one record costs one row",

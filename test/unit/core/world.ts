@@ -166,7 +166,7 @@ export const badRecord = (id: string): Store["rows"][number] => ({
   reading: unread(problem("record-unreadable", `/records/${id}.jsonl`, "its record cannot be read: EIO")),
 });
 
-type StoreChange = Partial<Pick<Store, "home" | "names" | "onRootDevice" | "listing">>;
+type StoreChange = Partial<Pick<Store, "home" | "names" | "onRootDevice" | "listing" | "nameless">>;
 
 export function store(
   agent: Agent,
