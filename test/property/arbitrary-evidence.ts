@@ -215,6 +215,7 @@ export const failureKinds = [
   "hidden",
   "listing",
   "record",
+  "nameless",
   "claim",
   "claims",
   "host",
@@ -274,6 +275,18 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       row.reading = unread(
         problem("record-unreadable", row.reading.ok ? row.reading.value.source : row.reading.problem.source),
       );
+      return after;
+    }
+    case "nameless": {
+      // Its first line told whose it is.
+      const failed = pick(after.stores.filter(({ rows }) => rows.length > 0));
+      const row = failed?.rows[choice % failed.rows.length];
+      if (failed === undefined || row === undefined) return null;
+      failed.rows = failed.rows.filter((other) => other !== row);
+      const { id, writtenAt } = row;
+      failed.nameless = [
+        { begins: id.slice(0, choice % 3), problem: problem("store-unreadable", failed.home), writtenAt },
+      ];
       return after;
     }
     case "claim": {

@@ -30,7 +30,7 @@ const wanted = process.env["PROPERTY_SEED"] ?? "20261116";
 fc.configureGlobal({ seed: wanted === "fresh" ? Date.now() : Number(wanted) });
 
 describe("one reading fails: nothing becomes stopped", () => {
-  const kinds: FailureKind[] = ["gap", "detail", "hidden", "listing", "record", "claim", "claims", "host"];
+  const kinds: FailureKind[] = ["gap", "detail", "hidden", "listing", "record", "nameless", "claim", "claims", "host"];
   test.each(kinds)("%s", (kind) => {
     fc.assert(
       fc.property(anEvidence, choice, (before, which) => {
@@ -75,8 +75,9 @@ function quietSinceItsHostsStart({ id, record }: Session, { hosts }: Evidence): 
 }
 
 test("a failed record or listing links nothing by directory that was not linked before", () => {
+  const kinds = fc.constantFrom<FailureKind>("record", "listing", "nameless");
   fc.assert(
-    fc.property(anEvidence, fc.constantFrom("record" as const, "listing" as const), choice, (before, kind, which) => {
+    fc.property(anEvidence, kinds, choice, (before, kind, which) => {
       const after = failOne(before, kind, which);
       if (after === null) return;
       const then = byKey(derive(before).sessions);
