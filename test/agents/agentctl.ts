@@ -66,9 +66,16 @@ export async function rowOf(world: World, id: string): Promise<Listed> {
 }
 
 /** Every session of the schedule is listed once, as it is; nothing else of this agent is; every owner is a live process. */
-export async function expectList(world: World, agent: string, sessions: readonly CapturedSession[]): Promise<void> {
+export async function expectList(
+  world: World,
+  agent: string,
+  sessions: readonly CapturedSession[],
+  nameless: readonly number[] = [],
+): Promise<void> {
   const answer = await list(world);
-  const rows = answer.sessions.filter((row) => row.agent === agent);
+  const own = answer.sessions.filter((row) => row.agent === agent);
+  const rows = own.filter(({ id, process }) => id !== null || !nameless.includes(process?.pid ?? 0));
+  expect(own.length - rows.length).toBe(nameless.length);
   expect({ complete: answer.complete, problems: answer.problems }).toEqual({ complete: true, problems: [] });
   expect(rows.map(({ id }) => id).sort()).toEqual(sessions.map(({ id }) => id).sort());
   const live = new Map(world.processes().map((seen) => [seen.pid, seen]));

@@ -44,6 +44,8 @@ export interface Capture {
   /** A server's own answers at this moment, by method. */
   host?: Record<string, unknown>;
   sessions: CapturedSession[];
+  /** Live processes that nobody can name a session of, although there is none but those above. */
+  nameless?: number[];
 }
 
 export interface CaptureCase {

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Capture, CaptureCase, Expected } from "./case.ts";
 import type { RealAgent } from "./driver.ts";
-import { asked, inTurn, openInterface, recorded, say } from "./life.ts";
+import { agentBelow, asked, inTurn, openInterface, recorded, say } from "./life.ts";
 import { filesBelow, type Headless, type World, waitFor } from "./rig.ts";
 
 const running = (prompt: string, expected: Partial<Expected>): Expected => ({
@@ -53,7 +53,8 @@ export const clineCases = (driver: RealAgent): CaptureCase[] => [
         { id: first, pid: null, expected: over("hello there") },
         { id, pid: hub, expected },
       ];
-      return { command: agent.command, moment: "live", sessions };
+      const nameless = [await agentBelow(world, driver, agent.pid)];
+      return { command: agent.command, moment: "live", sessions, nameless };
     },
   },
   {

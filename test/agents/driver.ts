@@ -92,6 +92,8 @@ export interface RealAgent {
   stopped: readonly After[];
   /** Arguments after `--` with which it refuses to start, and its words; null: it takes everything. */
   wrong: { args: readonly string[]; says: RegExp } | null;
+  /** It goes on with a session only in its interface, and these are agentctl's words when something is sent to one. */
+  sendRefused?: RegExp;
   /** `agentctl resume --print` has a line. */
   resumes: boolean;
 

@@ -7,7 +7,6 @@ import { ask, type Listed, list } from "./agentctl.ts";
 import { type After, type Begin, type Link, oneOf, type RealAgent } from "./driver.ts";
 import { createWorld, type Headless, type SeenProcess, type Tui, type World, waitFor } from "./rig.ts";
 
-/** A test in a world of its own, unless the agent has nothing of the kind. */
 /** Agents that take seconds to start go through these; with FULL=1, or named by ONLY, through all. */
 const essential = [
   /^(working|a tool runs|the model fails|its wrapper|resumed by|two in one directory, one|its interface: fresh)/,
@@ -16,8 +15,9 @@ const essential = [
   /^(read|edit|bypass)/,
 ];
 
-const isFull = process.env["FULL"] === "1" || process.env["ONLY"] !== undefined;
+export const isFull = process.env["FULL"] === "1" || process.env["ONLY"] !== undefined;
 
+/** A test in a world of its own, unless the agent has nothing of the kind. */
 export const casesOf =
   (driver: RealAgent) =>
   (name: string, run: (world: World) => Promise<void>): void => {

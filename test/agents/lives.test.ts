@@ -1,7 +1,7 @@
 // The life of every real agent, step by step: started by hand, working, in a tool, suspended, over, killed, resumed, beside a twin.
 // After each step the built binary is asked once; the answer must be true at once. ONLY=<agent> tries one alone.
 import { describe, expect } from "bun:test";
-import { list, rowOf } from "./agentctl.ts";
+import { expectList, list, rowOf } from "./agentctl.ts";
 import { chosen, completed, type Effect, idle, oneOf, type RealAgent, type Signal } from "./driver.ts";
 import { drivers } from "./drivers/index.ts";
 import {
@@ -12,6 +12,7 @@ import {
   inTool,
   inTurn,
   isAlive,
+  isFull,
   type Life,
   liveRow,
   openInterface,
@@ -142,6 +143,13 @@ for (const driver of chosen(drivers))
           { id: one.id, state: "stopped", outcome: effects(ends.SIGKILL.tool) },
           liveRow(world, driver, two, shows.tool, link),
         ]);
+      });
+
+    // What fixtures are captured from, tried with the living agent.
+    for (const { name, run } of isFull ? (driver.cases?.() ?? []) : [])
+      here(`at the moment of ${name}`, async (world) => {
+        const { sessions, nameless } = await run(world);
+        await expectList(world, driver.agent, sessions, nameless);
       });
 
     const screen = driver.interface;

@@ -50,6 +50,11 @@ describe.if(isMeant)("openclaw", () => {
           cwd: here.cwd,
         });
         expect(await acted(here, ["result", id])).toBe("one");
+        for (const command of ["peek", "logs"]) {
+          const out = await acted(here, [command, id]);
+          expect(out).toContain("please ;; SAY=one");
+          expect(out.trimEnd()).toEndWith("one");
+        }
 
         await acted(here, ["send", id, toolPrompt(4321), "--permission", "bypass"]);
         const tool = await sleeping(here, 4321);
