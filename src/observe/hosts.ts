@@ -129,11 +129,13 @@ async function ask(
     return { ...host, answer: unread(problem) };
   };
   if (suspended) return silent("the host is suspended");
+  let directories: string[] | null = null;
   const about: Asked = {
     secret,
-    // Few ask for it, and it may take reading every record.
+    // Few ask for it, and it may take reading every record. The same ones for all of a conversation.
     get directories() {
-      return directoriesSince(startedAt, store());
+      directories ??= directoriesSince(startedAt, store());
+      return directories;
     },
   };
   const line = converse(address, protocol, protocol.sessions(about), about);

@@ -214,7 +214,13 @@ function askHosts(
   readTable: ReadTable,
   deadline: Deadline,
 ): Promise<HostAnswer | null>[] {
+  let taken: Store | null = null;
+  // Every host of the home asks for it, and some more than once: what was taken is no longer among the named.
   const whole = (): Store | null => {
+    taken ??= takeWhole();
+    return taken;
+  };
+  const takeWhole = (): Store | null => {
     const index = named.findIndex(({ store }) => store.agent === adapter.agent && store.home === home);
     const [found] = index === -1 ? [] : named.splice(index, 1);
     if (found !== undefined) found.store.rows = readStore(adapter, home, deadline)?.rows ?? [];

@@ -370,6 +370,12 @@ export const mutants: readonly Mutant[] = [
     "true",
   ),
   mutant(
+    "what one host was asked about is taken from the next",
+    "observe/observe.ts",
+    "taken ??= takeWhole();",
+    "taken = takeWhole();",
+  ),
+  mutant(
     "Qwen's starter is an agent",
     "adapters/qwen.ts",
     'return baseName(script) === "cli.js" ? "agent" : "helper";',

@@ -8,9 +8,11 @@ import type { HttpRequest } from "../../../src/adapters/adapter.ts";
 import type { Order } from "../../../src/adapters/invocation.ts";
 import { opencode } from "../../../src/adapters/opencode.ts";
 import type { NativeRecord } from "../../../src/core/evidence.ts";
-import type { ProcessDetail } from "../../../src/core/process.ts";
+import { read } from "../../../src/core/problem.ts";
+import type { ProcessDetail, ProcessTable } from "../../../src/core/process.ts";
 import { deadlineIn } from "../../../src/lib/deadline.ts";
 import { findRecord } from "../../../src/observe/conversation.ts";
+import { lookAtSessions, noneStopped, type Wanted } from "../../../src/observe/observe.ts";
 import { openRecord } from "../../../src/observe/records.ts";
 import { readStore } from "../../../src/observe/stores.ts";
 
@@ -522,4 +524,52 @@ test("a server: busy, asked by a subagent, silent", () => {
     problem: { message: expect.stringContaining("password") },
   });
   expect(talk(["/a b"], (path) => (path.startsWith("/global") ? {} : 500)).answer).toMatchObject({ ok: false });
+});
+
+/** A server that is at work on nothing, in a process of its own. */
+async function idleServer(): Promise<AsyncDisposable & { pid: number }> {
+  const answer = `({ url }) => Response.json(url.includes("status") ? {} : url.includes("health") ? { healthy: true } : [])`;
+  const script = `Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: ${answer} }); console.log("ready")`;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  await child.stdout.getReader().read();
+  return {
+    pid: child.pid,
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await child.exited;
+    },
+  };
+}
+
+test.each<[what: string, wanted: Wanted]>([
+  ["everything", "all"],
+  ["what runs", noneStopped],
+  ["one session", (asked) => asked === id],
+])("every server of a home is asked about all directories, by who asks for %s", async (_what, wanted) => {
+  const home = storeOf([asked(), answered({})]);
+  const directories: (string | null)[] = [];
+  await using idle = await idleServer();
+  await using _busy = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const { pathname, searchParams } = new URL(request.url);
+      if (pathname === "/global/health") return Response.json({ healthy: true });
+      directories.push(searchParams.get("directory"));
+      return Response.json(pathname === "/session/status" ? { [id]: { type: "busy" } } : []);
+    },
+  });
+  const env = { HOME: folder, OPENCODE_DB: join(home, "opencode.db") };
+  const rows = [idle.pid, process.pid].map((pid) => ({
+    ...{ identity: { pid, start: "1", boot: "b" }, parent: 1, session: pid, state: "S", name: "opencode", tty: null },
+    ...{ startedAt: 1, detail: detail(["opencode", "serve"], env) },
+  }));
+  const table: ProcessTable = { boot: "b", namespace: { id: null, initial: true }, rows, gaps: [], hidden: [] };
+  const { sessions, problems } = await lookAtSessions({
+    ...{ adapters: [opencode], env, wanted },
+    processes: () => read(table),
+  });
+  expect(problems).toEqual([]);
+  expect([...new Set(directories)]).toEqual(["/home/user/project"]);
+  expect(sessions.map((session) => [session.id, session.status.state])).toEqual([[id, "running"]]);
 });
