@@ -210,6 +210,28 @@ for (const driver of chosen(drivers))
           expect(row?.waiting === null).toBe(approval.activity !== "waiting");
         });
 
+      if (driver.sendRefused !== undefined)
+        here("killed in a tool, then opened in its interface: nothing of the dead turn is pending", async (world) => {
+          const { id, ...first } = await inTool(world, driver);
+          process.kill(first.pid, "SIGKILL");
+          await ended(world, first);
+          await expectRows(world, driver, [{ id, state: "stopped", outcome: effects(ends.SIGKILL.tool) }]);
+          const { tui, pid } = await openInterface(world, driver, screen.command(world, { resume: id }));
+          const owned = { state: "running", process: { pid }, link: resumed };
+          expect(await rowOf(world, id)).toMatchObject({ ...owned, activity: expect.stringMatching(/idle|unclear/) });
+          await say(driver, tui, "more ;; HOLD=more ;; SAY=the second answer");
+          await asked(world, "HOLD=more");
+          // A prompt may be written with its answer: until then the record shows the dead turn.
+          expect(await rowOf(world, id)).toMatchObject({
+            ...owned,
+            activity: expect.stringMatching(/working|unclear/),
+          });
+          world.model.release("more");
+          await tui.shows(/(?<!SAY=)the second answer/);
+          await waitFor("its end", () => driver.sign(world, id) === "ended");
+          await expectRows(world, driver, [liveRow(world, driver, { id, pid }, idle(driver), resumed)]);
+        });
+
       here("its interface on an old session", async (world) => {
         await world.start(driver.headless(world, "hello ;; SAY=one")).exited;
         const [id = ""] = driver.sessions(world);
