@@ -61,7 +61,6 @@ export function openNeeded(
   told.delete("");
   for (const each of stores) {
     const { adapter, store, names, asked } = each;
-    const failed = names.failures.length;
     const ids = needed.idsOf(store);
     const first = ids === null ? names.all().filter(({ subject }) => isNeeded(store, subject)) : names.like({ ids });
     const known = new Set(first.map(keyOf));
@@ -69,7 +68,7 @@ export function openNeeded(
     // Where the time runs out, those who run are not the ones that are left unread.
     const opened = [...first, ...then];
     store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache), databases);
-    noteFailures(store, adapter, names.failures.slice(failed));
+    noteFailures(store, adapter, names.failures);
     for (const { subject } of opened) told.add(subject);
   }
   const beginnings = [...new Set([...told].map((id) => id.slice(0, likeness).toLowerCase()))];

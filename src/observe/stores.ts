@@ -43,13 +43,15 @@ export function nameStore(
   return { store, names };
 }
 
-/** What could not be read hides sessions: those that begin like it, or nobody knows which. */
+/** What could not be read hides sessions: those that begin like it, or nobody knows which. Said twice it is noted once. */
 export function noteFailures(store: Store, adapter: Adapter, failures: readonly Failure[]): void {
+  const nameless = new Map((store.nameless ?? []).map((each) => [each.problem.source, each]));
   for (const { begins, path, message } of failures) {
     const problem = storeProblem(adapter, path, message);
-    if (begins === null) store.listing = store.listing.ok ? unread(problem) : store.listing;
-    else store.nameless = [...(store.nameless ?? []), { begins, problem, writtenAt: statOf(path)?.mtimeMs ?? null }];
+    if (begins !== null) nameless.set(path, { begins, problem, writtenAt: statOf(path)?.mtimeMs ?? null });
+    else if (store.listing.ok) store.listing = unread(problem);
   }
+  if (nameless.size > 0) store.nameless = [...nameless.values()];
 }
 
 /** Without its records. */

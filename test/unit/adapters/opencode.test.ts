@@ -12,9 +12,10 @@ import { read } from "../../../src/core/problem.ts";
 import type { ProcessDetail, ProcessTable } from "../../../src/core/process.ts";
 import { deadlineIn } from "../../../src/lib/deadline.ts";
 import { findRecord } from "../../../src/observe/conversation.ts";
-import { lookAtSessions, noneStopped, type Wanted } from "../../../src/observe/observe.ts";
+import { lookAtSessions } from "../../../src/observe/observe.ts";
 import { openRecord } from "../../../src/observe/records.ts";
 import { readStore } from "../../../src/observe/stores.ts";
+import { noneStopped, type Wanted, withIds } from "../../../src/observe/wanted.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "opencode-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -544,7 +545,7 @@ async function idleServer(): Promise<AsyncDisposable & { pid: number }> {
 test.each<[what: string, wanted: Wanted]>([
   ["everything", "all"],
   ["what runs", noneStopped],
-  ["one session", (asked) => asked === id],
+  ["one session", withIds([id])],
 ])("every server of a home is asked about all directories, by who asks for %s", async (_what, wanted) => {
   const home = storeOf([asked(), answered({})]);
   const directories: (string | null)[] = [];
