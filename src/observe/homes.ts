@@ -1,5 +1,5 @@
 // Which data folders to look into: the default, what the environment says, what a person configured.
-import { readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { fieldsOf, textIn } from "../adapters/fields.ts";
@@ -126,7 +126,7 @@ const mostLinks = 40;
 
 function linkTarget(path: string): string | null {
   try {
-    return readlinkSync(path);
+    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true ? readlinkSync(path) : null;
   } catch (error) {
     // Not a link, not there, or not to be seen: what it is shows when the store is read.
     if (errorCode(error) === "") throw error;

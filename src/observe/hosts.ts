@@ -85,12 +85,13 @@ function listeners(
   const environment = new Set([...adapter.environment, ...(secretKey === undefined ? [] : [secretKey])]);
   const names = new Set(adapter.processNames);
   const table = readTable({ names, pids: new Set(), environment, lockedFiles: [adapter] });
-  const mounts = mountTable();
+  const links = new Map<string, string | null>();
   return (table.ok ? table.value.rows : []).flatMap((row): Host[] => {
     const { detail } = row;
     if (detail === null || !isLive(row) || !detail.ours || roleOf(adapter, row) === null) return [];
+    if (!listens(detail)) return [];
     const named = namedHome(adapter, detail);
-    if (named === null || realHome(named, mounts) !== home || !listens(detail)) return [];
+    if (named === null || realHome(named, mountTable(), links) !== home) return [];
     const secret = (secretKey === undefined ? null : detail.env?.[secretKey]) || secretFile(protocol, home);
     const scheme = protocol.transport === "websocket" ? "ws" : "http";
     return portsOf(row.identity.pid).map((port) => ({

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { isGone } from "./failure.ts";
 
-const remoteTypes = new Set("nfs nfs4 cifs smb3 smbfs 9p ceph glusterfs lustre afs fuse virtiofs davfs".split(" "));
+/** The type stands behind the only lone dash; a blank inside of any field is written as \040. */
+const remote = / - (?:nfs4?|cifs|smb3|smbfs|9p|ceph|glusterfs|lustre|afs|virtiofs|davfs|fuse(?:\.[^ ]*)?) /;
 
 export function mountTable(): string {
   try {
@@ -18,36 +19,33 @@ interface Mount {
   isRemote: boolean;
 }
 
-/** The table is the same for every question of one look. */
-let parsed: { text: string; mounts: Mount[]; hasRemote: boolean } = { text: "", mounts: [], hasRemote: false };
+/** The table is the same for every question of one look, and almost always without anything remote. */
+let parsed: { text: string; mounts: Mount[] } = { text: "", mounts: [] };
 
-function mountsIn(text: string): typeof parsed {
-  if (parsed.text === text) return parsed;
-  const mounts = text.split("\n").flatMap((line): Mount[] => {
-    const fields = line.split(" ");
-    const separator = fields.indexOf("-");
-    const [point, type] = [fields[4], fields[separator + 1]];
-    if (separator === -1 || point === undefined || type === undefined) return [];
+function mountsIn(text: string): Mount[] {
+  if (parsed.text === text) return parsed.mounts;
+  const lines = remote.test(text) ? text.split("\n") : [];
+  const mounts = lines.flatMap((line): Mount[] => {
+    const point = line.split(" ", 5)[4];
+    if (point === undefined) return [];
     const path = point.includes("\\") ? point.replace(/\\([0-7]{3})/g, asCharacter) : point;
-    return [{ path, isRemote: remoteTypes.has(type) || type.startsWith("fuse.") }];
+    return [{ path, isRemote: remote.test(line) }];
   });
-  parsed = { text, mounts, hasRemote: mounts.some(({ isRemote }) => isRemote) };
-  return parsed;
+  parsed = { text, mounts };
+  return mounts;
 }
 
 const asCharacter = (_: string, octal: string): string => String.fromCharCode(Number.parseInt(octal, 8));
 
 /** The mount with the longest path above the folder decides; of two on one path the later one covers the earlier. */
 export function mayHang(folder: string, mountinfo: string): boolean {
-  const { mounts, hasRemote } = mountsIn(mountinfo);
-  if (!hasRemote) return false;
   let longest = -1;
-  let remote = false;
-  for (const { path, isRemote } of mounts) {
+  let covered = false;
+  for (const { path, isRemote } of mountsIn(mountinfo)) {
     const above = path === "/" || folder === path || folder.startsWith(`${path}/`);
     if (!above || path.length < longest) continue;
     longest = path.length;
-    remote = isRemote;
+    covered = isRemote;
   }
-  return remote;
+  return covered;
 }
