@@ -2,12 +2,12 @@
 // counted before only what was added.
 import { fstatSync, readSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
-import { eachLineWith, endOfLines, type Needle, needleOf, type Read, readChunk } from "../lib/jsonl.ts";
+import { type Bytes, eachLineWith, endOfLines, type Needle, needleOf, type Read, readChunk } from "../lib/jsonl.ts";
 import { hashOf } from "../sys/hash.ts";
 import { entryOf, type RecordPlace } from "./conversation.ts";
 import { closeFile, findFiles } from "./files.ts";
 import { type FoundRecord, openRecord } from "./records.ts";
-import { addLine, type Counts, countsOf, newTally, type Tally } from "./tally.ts";
+import { addLine, type Counts, countsOf, isPast, newTally, type Tally } from "./tally.ts";
 import { type Counting, type Kept, keep, readKept, type TotalsCache } from "./totals-cache.ts";
 
 /** For tests: how bytes are read, and what time it is. */
@@ -21,11 +21,10 @@ const ownMeans: Means = { read: readSync, now: Date.now };
 /** The same as `readTotals` says. Throws where a record cannot be read. */
 export function readCounts(place: RecordPlace, cache: TotalsCache | null, means = ownMeans): Counts {
   const { adapter, file } = place;
-  const own = tallyOf(adapter, file, cache, means);
-  const counts = countsOf(
-    own,
-    subagentFiles(place).map((each) => tallyOf(adapter, each, cache, means)),
-  );
+  const own = tallyOf(adapter, file, cache, means, "newest");
+  const subagents = subagentFiles(place).map((each) => tallyOf(adapter, each, cache, means, "all"));
+  const isAgain = subagents.some(({ usage }) => usage.keys().some((key) => isPast(own, key)));
+  const counts = countsOf(isAgain ? tallyOf(adapter, file, cache, means, "all") : own, subagents);
   return adapter.countsDenied ? counts : { ...counts, denied: null };
 }
 
@@ -36,14 +35,17 @@ export function subagentFiles({ adapter, file }: RecordPlace): FoundRecord[] {
   return findFiles(folder, adapter.subagentRecords).files.map((found) => ({ ...found, set: file.set }));
 }
 
-function tallyOf(adapter: Adapter, file: FoundRecord, cache: TotalsCache | null, means: Means): Tally {
+/** Which keys the tally must have: old ones are worth their room only if they come again. */
+type Keys = "all" | "newest";
+
+function tallyOf(adapter: Adapter, file: FoundRecord, cache: TotalsCache | null, means: Means, keys: Keys): Tally {
   const open = openRecord(file);
   try {
     // What was put together in memory is read already.
     if (cache !== null && typeof open.bytes === "number" && open.size >= cache.leastBytes)
-      return keptTally(adapter, { agent: adapter.agent, path: file.path }, open.bytes, cache, means);
+      return keptTally(adapter, { agent: adapter.agent, path: file.path }, open.bytes, cache, means, keys);
     const tally = newTally();
-    eachLineWith(needlesOf(adapter), [open.bytes, 0, open.size], (line) => add(tally, adapter, line), means.read);
+    addLines(tally, adapter, [open.bytes, 0, open.size], means.read);
     return tally;
   } finally {
     closeFile(open);
@@ -51,37 +53,61 @@ function tallyOf(adapter: Adapter, file: FoundRecord, cache: TotalsCache | null,
 }
 
 /** Goes on where the last count of this record ended, if the record still is what it was up to there. */
-function keptTally(adapter: Adapter, counting: Counting, fd: number, cache: TotalsCache, means: Means): Tally {
-  const now = stateOf(fd, means.now());
+function keptTally(
+  adapter: Adapter,
+  counting: Counting,
+  fd: number,
+  cache: TotalsCache,
+  { read, now: clock }: Means,
+  keys: Keys,
+): Tally {
+  const now = stateOf(fd, clock());
   const known = readKept(cache, counting);
-  const isSame = known?.identity === now.identity;
+  const isSame = known?.identity === now.identity && (keys === "newest" || known.tally.past === null);
   // Times are only trusted where any later change must have moved them.
   if (isSame && known.isSettled && known.size === now.size && known.changed === now.changed) return known.tally;
   const markAfter = (from: number) => {
-    const offset = endOfLines(fd, from, now.size, means.read);
-    return { offset, around: around(fd, offset, means.read) };
+    const offset = endOfLines(fd, from, now.size, read);
+    return { offset, around: around(fd, offset, read) };
   };
-  let base: Counted = isSame && known.size < now.size ? known : nothingCounted();
+  let base: Counted = isSame && known.size < now.size ? known : nothingCounted(keys);
   let mark = markAfter(base.offset);
   // After the mark: who writes the file anew while we count is found out by a hash that does not fit, now or next time.
-  if (around(fd, base.offset, means.read) !== base.around) {
-    base = nothingCounted();
+  if (around(fd, base.offset, read) !== base.around) {
+    base = nothingCounted(keys);
     mark = markAfter(0);
   }
-  const { offset: from, tally } = base;
-  const end = eachLineWith(
-    needlesOf(adapter),
-    [fd, from, mark.offset],
-    (line) => add(tally, adapter, line),
-    means.read,
-  );
-  if (end === mark.offset) keep(cache, counting, { ...now, ...mark, tally });
-  return tally;
+  let counted = addLines(base.tally, adapter, [fd, base.offset, mark.offset], read);
+  if (counted.isAgain) {
+    base = nothingCounted("all");
+    mark = markAfter(0);
+    counted = addLines(base.tally, adapter, [fd, 0, mark.offset], read);
+  }
+  if (counted.end === mark.offset) keep(cache, counting, { ...now, ...mark, tally: base.tally });
+  return base.tally;
+}
+
+/** How far it came; and whether a key was among them that is past: then the tally is good for nothing. */
+function addLines(
+  tally: Tally,
+  adapter: Adapter,
+  part: [bytes: Bytes, from: number, to: number],
+  read: Read,
+): { end: number; isAgain: boolean } {
+  let isAgain = false;
+  const add = (line: Buffer): void => {
+    const entry = entryOf(adapter, line);
+    if (entry.kind !== "known") return;
+    const { usage } = entry.facts;
+    isAgain ||= usage !== null && isPast(tally, usage.key);
+    addLine(tally, entry.facts);
+  };
+  return { end: eachLineWith(needlesOf(adapter), part, add, read), isAgain };
 }
 
 type Counted = Pick<Kept, "offset" | "around" | "tally">;
 
-const nothingCounted = (): Counted => ({ offset: 0, around: hashOf(""), tally: newTally() });
+const nothingCounted = (keys: Keys): Counted => ({ offset: 0, around: hashOf(""), tally: newTally(keys) });
 
 /** Times are coarse: so soon after a change another one may leave them as they are. */
 const settledMs = 2000;
@@ -103,11 +129,6 @@ const aroundBytes = 4096;
 function around(fd: number, offset: number, read: Read): string {
   const length = Math.min(offset, aroundBytes);
   return hashOf(Buffer.concat([readChunk(fd, 0, length, read), readChunk(fd, offset - length, length, read)]));
-}
-
-function add(tally: Tally, adapter: Adapter, line: Buffer): void {
-  const entry = entryOf(adapter, line);
-  if (entry.kind === "known") addLine(tally, entry.facts);
 }
 
 /** Every line that can be parsed has a brace. */

@@ -1,5 +1,6 @@
 // What was counted of a record, kept so that next time only what was added since is read. Deleting it changes no answer.
 import { join } from "node:path";
+import type { Tokens } from "../core/evidence.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { readChunk } from "../lib/jsonl.ts";
 import { hashOf } from "../sys/hash.ts";
@@ -7,7 +8,7 @@ import { ownBuild } from "../sys/self.ts";
 import { errorCode } from "./failure.ts";
 import { withFile } from "./files.ts";
 import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
-import type { Tally } from "./tally.ts";
+import { folded, type Past, type Tally, type Usage } from "./tally.ts";
 
 export interface TotalsCache {
   folder: string;
@@ -15,6 +16,8 @@ export interface TotalsCache {
   build: string;
   /** Shorter records are counted faster than anything about them is written down. */
   leastBytes: number;
+  /** Of so many keys the tokens are kept, of those before only the sums: a key comes again soon, or never. */
+  newestKeys: number;
 }
 
 /** Who counted what. */
@@ -39,10 +42,11 @@ export interface Kept {
 /** null: nothing is kept. */
 export function totalsCache(env: Environment): TotalsCache | null {
   const build = wantsCache(env) ? ownBuild() : null;
-  return build === null ? null : { folder: join(cacheFolder(env), "totals"), build, leastBytes };
+  return build === null ? null : { folder: join(cacheFolder(env), "totals"), build, leastBytes, newestKeys };
 }
 
 const leastBytes = 1024 * 1024;
+const newestKeys = 256;
 const most = 64 * 1024 * 1024;
 const hashLength = hashOf("").length;
 
@@ -52,10 +56,10 @@ export function readKept(cache: TotalsCache, counting: Counting): Kept | null {
     const bytes = withFile(pathIn(cache, counting), ({ bytes, size }) => readChunk(bytes, 0, Math.min(size, most)));
     const text = bytes.subarray(hashLength);
     if (bytes.toString("latin1", 0, hashLength) !== hashOf(text)) return null;
-    const [build, agent, path, kept, rows] = JSON.parse(text.toString("utf8")) as Written;
+    const [build, agent, path, kept, past, rows] = JSON.parse(text.toString("utf8")) as Written;
     if (build !== cache.build || agent !== counting.agent || path !== counting.path) return null;
     const { denied, costUsd, ...rest } = kept;
-    return { ...rest, tally: { denied, costUsd, usage: new Map(rows.map(usageOf)) } };
+    return { ...rest, tally: { past: pastOf(past), usage: new Map(rows.map(usageOf)), denied, costUsd } };
   } catch (error) {
     if (error instanceof SyntaxError || errorCode(error) !== "") return null;
     throw error;
@@ -64,9 +68,9 @@ export function readKept(cache: TotalsCache, counting: Counting): Kept | null {
 
 /** Last writer wins. Where it cannot be written nothing is kept: that is no reason to fail. */
 export function keep(cache: TotalsCache, counting: Counting, { tally, ...kept }: Kept): void {
-  const { denied, costUsd, usage } = tally;
-  const rows = [...usage].map(rowOf);
-  const written: Written = [cache.build, counting.agent, counting.path, { ...kept, denied, costUsd }, rows];
+  const { denied, costUsd, past, usage } = folded(tally, cache.newestKeys);
+  const who = [cache.build, counting.agent, counting.path] as const;
+  const written: Written = [...who, { ...kept, denied, costUsd }, past && writtenPast(past), [...usage].map(rowOf)];
   const text = JSON.stringify(written);
   if (text.length > most) return;
   try {
@@ -83,10 +87,30 @@ type Written = [
   agent: string,
   path: string,
   kept: Omit<Kept, "tally"> & Pick<Tally, "denied" | "costUsd">,
+  past: WrittenPast | null,
   usage: Row[],
 ];
 
-type Usage = Tally["usage"] extends Map<string, infer T> ? T : never;
+interface WrittenPast extends Pick<Past, "costUsd"> {
+  byModel: [model: string, Tokens][];
+  hashes: string;
+}
+
+const writtenPast = ({ byModel, costUsd, hashes }: Past): WrittenPast => ({
+  byModel: [...byModel],
+  costUsd,
+  hashes: Buffer.from(hashes.buffer).toString("base64"),
+});
+
+function pastOf(written: WrittenPast | null): Past | null {
+  if (written === null) return null;
+  const { byModel, costUsd, hashes } = written;
+  return {
+    byModel: new Map(byModel),
+    costUsd,
+    hashes: new Uint32Array(new Uint8Array(Buffer.from(hashes, "base64")).buffer),
+  };
+}
 
 type Row = [
   key: string,

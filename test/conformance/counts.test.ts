@@ -24,7 +24,7 @@ for (const adapter of adapters)
     test.each(casesOf(adapter).map((captured) => [captured.name, captured] as const))("%s", (_name, captured) => {
       using folder = throwAwayFolder();
       const home = placeCase(adapter, captured, folder.path);
-      const cache = { folder: join(folder.path, "cache"), build: "this", leastBytes: 0 };
+      const cache = { folder: join(folder.path, "cache"), build: "this", leastBytes: 0, newestKeys: 2 };
       for (const file of findRecords(adapter, home).visited) {
         const place: RecordPlace = { adapter, home, file };
         const check = () => {

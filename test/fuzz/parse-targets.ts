@@ -91,7 +91,7 @@ const plainFiles = { folder: "", name: /./ };
 /** Counting passes most lines over, and goes on where it ended before: it must not matter. */
 function countFaults(place: RecordPlace, totals: Totals, input: Buffer): string[] {
   const { adapter, file } = place;
-  const cache = { folder: `${file.path}-cache`, build: "this", leastBytes: 0 };
+  const cache = { folder: `${file.path}-cache`, build: "this", leastBytes: 0, newestKeys: 2 };
   rmSync(cache.folder, { recursive: true, force: true });
   const text = ({ tokens, byModel, denied, costUsd }: Counts): string =>
     JSON.stringify([tokens, [...byModel], adapter.countsDenied ? denied : null, costUsd]);

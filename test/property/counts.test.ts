@@ -70,7 +70,7 @@ test("any deeds, counted after each", () => {
       const subagents = join(own.replace(".jsonl", ""), "subagents");
       mkdirSync(subagents, { recursive: true });
       writeFileSync(own, "");
-      const cache = { folder: join(home, "cache"), build: "this", leastBytes: 0 };
+      const cache = { folder: join(home, "cache"), build: "this", leastBytes: 0, newestKeys: 2 };
       const place = {
         adapter: claudeCode,
         home,

@@ -44,7 +44,12 @@ const minute = 60_000;
 class GrowingRecord {
   readonly folder = join(root, String(++made));
   readonly path = join(this.folder, "11111111-1111-4111-8111-111111111111.jsonl");
-  readonly cache: TotalsCache = { folder: join(this.folder, "cache", "totals"), build: "one", leastBytes: 0 };
+  readonly cache: TotalsCache = {
+    folder: join(this.folder, "cache", "totals"),
+    build: "one",
+    leastBytes: 0,
+    newestKeys: 2,
+  };
   readonly place: RecordPlace = {
     adapter: claudeCode,
     home: this.folder,
@@ -104,12 +109,27 @@ describe("only what was added is read", () => {
   test("after it was counted once", () => {
     const record = new GrowingRecord(large);
     expect(record.check()).toBeGreaterThan(large.length);
-    for (const more of [said("m1", 7), result("y".repeat(50_000)), denied, cost(0.5), said("new", 1), '{"half'])
+    for (const more of [said("m399", 7), result("y".repeat(50_000)), denied, cost(0.5), said("new", 1), '{"half'])
       for (const _again of [1, 2]) {
         appendFileSync(record.path, more);
         // The end of the lines is looked for in the same bytes; four looks at what stands around the two places.
         expect(record.check()).toBeLessThanOrEqual(2 * more.length + 6 * 4096);
       }
+  });
+
+  test("where an old message comes again all of it, once; from then on every message is kept", () => {
+    const record = new GrowingRecord(large);
+    record.check();
+    const { size } = statSync(record.kept);
+    for (const [more, isOld] of [
+      [said("new", 1), false],
+      [said("m1", 7), true],
+      [said("m2", 7) + said("m1", 8), false],
+    ] as const) {
+      appendFileSync(record.path, more);
+      expect(record.check() > large.length).toBe(isOld);
+    }
+    expect(statSync(record.kept).size).toBeGreaterThan(5 * size);
   });
 
   test("nothing, where nothing was added", () => {
@@ -133,7 +153,12 @@ describe("only what was added is read", () => {
     writeFileSync(subagent, large.replaceAll('"m', '"sub'));
     record.check({ aheadMs: minute });
     expect(record.check()).toBe(0);
-    appendFileSync(subagent, said("m5", 1_000_000) + said("last", 1));
+    appendFileSync(subagent, said("sub5", 1_000_000) + said("last", 1));
+    expect(record.check({ aheadMs: minute })).toBeLessThan(30_000);
+    // A message that the session's own record has, too: all of its messages are needed, from now on.
+    appendFileSync(subagent, said("m5", 1_000_000));
+    expect(record.check({ aheadMs: minute })).toBeGreaterThan(large.length);
+    appendFileSync(record.path, said("m6", 1_000_000));
     expect(record.check({ aheadMs: minute })).toBeLessThan(30_000);
     rmSync(subagent);
     expect(record.check()).toBe(0);
@@ -217,7 +242,7 @@ describe("what is kept", () => {
     record.check();
     const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
     expect([mode(record.kept), mode(record.cache.folder)]).toEqual(["600", "700"]);
-    expect(statSync(record.kept).size).toBeLessThan(400 * 60);
+    expect(statSync(record.kept).size).toBeLessThan(400 * 6 + 1_000);
   });
 
   test("damaged in any byte, cut anywhere, or something else entirely is not there", () => {
@@ -267,23 +292,17 @@ describe("what is kept", () => {
     expect(record.kept).toBe(kept);
   });
 
-  test("costs the same to the digit", () => {
+  test.each([5, 100])("costs the same to the digit, keys again after %d", (different) => {
     const pi = (id: string, total: number): string =>
       `${JSON.stringify({ type: "message", id, message: { role: "assistant", usage: { input: 1, output: 1, cost: { total } } } })}\n`;
     // In another order the sum is another one.
     const costs = [0.1, 1e16, 0.3, -1e16, 0.7, 1e-9];
-    const record = new GrowingRecord(large);
-    const path = join(record.folder, "pi.jsonl");
-    const place = (adapter: typeof claudeCode): RecordPlace => ({
-      ...record.place,
-      adapter,
-      file: { ...record.place.file, path },
-    });
-    writeFileSync(path, "");
+    const record = new GrowingRecord("");
+    const place: RecordPlace = { ...record.place, adapter: piAdapter };
     for (const [index, total] of [...costs, ...costs].entries()) {
-      appendFileSync(path, pi(`k${index % 5}`, total));
-      const { costUsd } = readTotals(place(piAdapter));
-      expect(readCounts(place(piAdapter), record.cache).costUsd).toBe(costUsd);
+      appendFileSync(record.path, pi(`k${index % different}`, total));
+      const { costUsd } = readTotals(place);
+      expect(readCounts(place, record.cache).costUsd).toBe(costUsd);
     }
   });
 });
