@@ -146,8 +146,8 @@ export interface Adapter extends AgentRules {
   /** Must not throw on any input; what it does not recognise is a problem of that one row. */
   parseRecord(file: RecordFile): Reading<NativeRecord>;
   parseClaim(file: ClaimFile): Reading<PidClaim>;
-  /** null: a kind of line that these rules do not know. */
-  parseLine(value: unknown): LineFacts | null;
+  /** null: a kind of line that these rules do not know. Who only counts says so: messages may be left out then, for speed. */
+  parseLine(value: unknown, wanted?: "counts"): LineFacts | null;
   /** Does the record hold its running totals near its end, so that `list` can show them without reading it whole? */
   tokensInTail: boolean;
   /** Denied calls can be counted in the record. */

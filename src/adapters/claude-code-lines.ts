@@ -12,26 +12,29 @@ const silentTypes =
 export const isClaudeType = (type: string): boolean =>
   type === "user" || type === "assistant" || type === "cost-state" || silentTypes.includes(type);
 
-export function parseClaudeLine(value: unknown): LineFacts | null {
+export function parseClaudeLine(value: unknown, wanted?: "counts"): LineFacts | null {
   const line = fieldsOf(value);
   const type = line === null ? null : textIn(line, "type");
-  if (line === null || type === null) return null;
-  const facts: LineFacts = { messages: [], usage: null, costUsd: null, denied: 0 };
-  if (type === "cost-state") return { ...facts, costUsd: costOf(line) };
-  if (silentTypes.includes(type)) return facts;
-  if (type !== "user" && type !== "assistant") return null;
-  // A subagent's lines are not this conversation, but they cost.
+  if (line === null || type === null || !isClaudeType(type)) return null;
   const message = fieldsOf(line["message"]) ?? {};
-  if (line["isSidechain"] === true) return { ...facts, usage: type === "assistant" ? usageOf(message) : null };
+  // A subagent's lines are not this conversation, but they cost.
+  const isOurs = line["isSidechain"] !== true;
+  const isSummary = isOurs && line["isCompactSummary"] === true;
+  return {
+    messages: wanted === "counts" || !isOurs ? [] : messagesIn(line, type, message),
+    usage: type === "assistant" && !isSummary ? usageOf(message) : null,
+    costUsd: type === "cost-state" ? costOf(line) : null,
+    denied: type === "user" && isOurs && !isSummary && isDenied(line, message) ? 1 : 0,
+  };
+}
+
+function messagesIn(line: Fields, type: string, message: Fields): Message[] {
+  if (type !== "user" && type !== "assistant") return [];
   const at = timeIn(line, "timestamp");
   if (line["isCompactSummary"] === true)
-    return { ...facts, messages: [{ at, role: "note", text: "the conversation so far was compacted", tool: null }] };
-  if (type === "assistant") return { ...facts, messages: spoken(message, at), usage: usageOf(message) };
-  return {
-    ...facts,
-    messages: line["isMeta"] === true ? [] : heard(message, at),
-    denied: isDenied(line, message) ? 1 : 0,
-  };
+    return [{ at, role: "note", text: "the conversation so far was compacted", tool: null }];
+  if (type === "assistant") return spoken(message, at);
+  return line["isMeta"] === true ? [] : heard(message, at);
 }
 
 const blocksOf = (message: Fields): Fields[] => {

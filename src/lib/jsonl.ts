@@ -96,7 +96,7 @@ function* backward(bytes: Bytes, size: number, most: number, memory: Buffer | nu
 }
 
 /** What is read at once where nearly all of it is passed over. */
-const blockBytes = 1024 * 1024;
+const blockBytes = 256 * 1024;
 
 /**
  * A text to look for, or a key with its value, like `"done":true`: then blanks around the colon do not matter. Bytes are searched
@@ -174,8 +174,11 @@ function placeOf({ before, rare, value }: Needle, block: Buffer, from: number): 
   return Number.POSITIVE_INFINITY;
 }
 
-const standsAt = (text: Buffer, block: Buffer, at: number): boolean =>
-  text.length === 0 || block.compare(text, 0, text.length, at, Math.min(block.length, at + text.length)) === 0;
+/** By hand: to compare so few bytes takes less time than to ask the runtime for it. */
+function standsAt(text: Buffer, block: Buffer, at: number): boolean {
+  for (let index = 0; index < text.length; index += 1) if (block[at + index] !== text[index]) return false;
+  return true;
+}
 
 function isValue(value: Buffer, block: Buffer, behindKey: number): boolean {
   const colon = afterBlanks(block, behindKey);

@@ -4,9 +4,9 @@ import { fstatSync, readSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { type Bytes, eachLineWith, endOfLines, type Needle, needleOf, type Read, readChunk } from "../lib/jsonl.ts";
 import { hashOf } from "../sys/hash.ts";
-import { entryOf, type RecordPlace } from "./conversation.ts";
+import type { RecordPlace } from "./conversation.ts";
 import { closeFile, findFiles } from "./files.ts";
-import { type FoundRecord, openRecord } from "./records.ts";
+import { type FoundRecord, openRecord, parseJson } from "./records.ts";
 import { addLine, type Counts, countsOf, isPast, newTally, type Tally } from "./tally.ts";
 import { type Counting, type Kept, keep, readKept, type TotalsCache } from "./totals-cache.ts";
 
@@ -96,11 +96,11 @@ function addLines(
 ): { end: number; isAgain: boolean } {
   let isAgain = false;
   const add = (line: Buffer): void => {
-    const entry = entryOf(adapter, line);
-    if (entry.kind !== "known") return;
-    const { usage } = entry.facts;
-    isAgain ||= usage !== null && isPast(tally, usage.key);
-    addLine(tally, entry.facts);
+    const parsed = parseJson(line);
+    const facts = parsed.ok ? adapter.parseLine(parsed.value, "counts") : null;
+    if (facts === null) return;
+    isAgain ||= facts.usage !== null && isPast(tally, facts.usage.key);
+    addLine(tally, facts);
   };
   return { end: eachLineWith(needlesOf(adapter), part, add, read), isAgain };
 }

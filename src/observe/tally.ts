@@ -44,7 +44,8 @@ export const newTally = (keys: "all" | "newest" = "all"): Tally => ({
 export function addLine(tally: Tally, { usage, costUsd, denied }: LineFacts): void {
   if (usage !== null) {
     // A running total that does not know the newest tokens is too low.
-    if (!isEqual(tally.usage.get(usage.key)?.tokens ?? nothing, usage.tokens)) tally.costUsd = null;
+    if (tally.costUsd !== null && !isEqual(tally.usage.get(usage.key)?.tokens ?? nothing, usage.tokens))
+      tally.costUsd = null;
     tally.usage.set(usage.key, usage);
   }
   tally.costUsd = costUsd ?? tally.costUsd;
