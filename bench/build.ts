@@ -1,4 +1,4 @@
-// Builds what is compared with: the C references, and a Bun program that does nothing, made in the way agentctl is.
+// Builds what is compared with: the C references, and Bun programs that do nothing or only read, made in the way agentctl is.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scripts } from "../package.json";
@@ -20,15 +20,19 @@ export function buildTools(folder: string): { tools: Tools; withSqlite: boolean 
     list: compile("list", ...(withSqlite ? ["-DWITH_SQLITE", "-lsqlite3"] : [])),
     tokens: compile("tokens"),
     sleeper: compile("sleeper"),
-    empty: buildEmpty(folder),
+    empty: buildLikeUs(emptySource(folder), join(folder, "empty")),
+    read: buildLikeUs(join(sources, "read.ts"), join(folder, "read")),
   };
   return { tools, withSqlite };
 }
 
-function buildEmpty(folder: string): string {
+function emptySource(folder: string): string {
   const source = join(folder, "empty.ts");
-  const output = join(folder, "empty");
   writeFileSync(source, "export {};\n");
+  return source;
+}
+
+function buildLikeUs(source: string, output: string): string {
   const [, ...words] = scripts.build.split(" ");
   const swap: Record<string, string> = { "src/main.ts": source, "dist/agentctl": output };
   run([process.execPath, ...words.map((word) => swap[word] ?? word)]);

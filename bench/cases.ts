@@ -59,7 +59,10 @@ export const cases: readonly Case[] = [
     home: { ...homeOf("tokens", ["claude-code"], 10), large: 200 * megabyte },
     live: 0,
     idle: 0,
-    commands: ["C read", "C tokens", "ps -ef", "empty", "list", "status LARGE cold", "status LARGE warm"],
+    commands: [
+      ...["C read", "Bun read 1 MB", "Bun read whole", "C tokens"],
+      ...["ps -ef", "empty", "list", "status LARGE cold", "status LARGE warm"],
+    ],
   },
   {
     name: "launch",

@@ -14,6 +14,7 @@ export interface Tools {
   tokens: string;
   sleeper: string;
   empty: string;
+  read: string;
 }
 
 export interface Stage {

@@ -31,6 +31,13 @@ const ratio = (
 
 const sizes = ["2000", "10000"];
 
+/** What "plainly reading" may mean, the hardest first. */
+const readers = [
+  ["C read", "C, 256 KB into one buffer"],
+  ["Bun read 1 MB", "Bun, 1 MB into one buffer"],
+  ["Bun read whole", "Bun, the whole file at once"],
+] as const;
+
 export const targets: readonly Target[] = [
   ...["mixed", "claude-code", "codex", "opencode"].flatMap((agents) =>
     sizes.map((size) => ratio(`\`list\` to C, ${agents}-${size}`, 2, `${agents}-${size}`, "list", "C list")),
@@ -53,14 +60,16 @@ export const targets: readonly Target[] = [
     side: "at most",
     value: (results) => results.peakMb("mixed-10000", "list"),
   },
-  {
-    claim: "speed of token totals to that of plainly reading",
-    about: ["tokens", "status LARGE cold"],
-    limit: 0.45,
-    unit: "×",
-    side: "at least",
-    value: (results) => results.ratio("tokens", "C read", "status LARGE cold"),
-  },
+  ...readers.map(
+    ([reader, words]): Target => ({
+      claim: `speed of token totals to that of reading, ${words}`,
+      about: ["tokens", "status LARGE cold"],
+      limit: 0.45,
+      unit: "×",
+      side: "at least",
+      value: (results) => results.ratio("tokens", reader, "status LARGE cold"),
+    }),
+  ),
   {
     claim: "read for token totals after 10 KB were added, beyond what `list` reads",
     about: ["tokens", "status LARGE warm"],
