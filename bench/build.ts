@@ -1,4 +1,4 @@
-// Builds what is compared with: the C references, and Bun programs that do nothing or only read, made in the way agentctl is.
+// Builds what is compared with: the C references, and Bun programs that do nothing, only read, or do the same as in C, made in the way agentctl is.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scripts } from "../package.json";
@@ -21,6 +21,7 @@ export function buildTools(folder: string): { tools: Tools; withSqlite: boolean 
     tokens: compile("tokens"),
     sleeper: compile("sleeper"),
     empty: buildLikeUs(emptySource(folder), join(folder, "empty")),
+    bare: buildLikeUs(join(sources, "list.ts"), join(folder, "bare-list")),
     read: buildLikeUs(join(sources, "read.ts"), join(folder, "read")),
   };
   return { tools, withSqlite };

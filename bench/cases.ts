@@ -19,8 +19,12 @@ const mixed: readonly Agent[] = [
   ...(["codex", "claude-code", "opencode", "claude-code", "codex"] as const),
 ];
 
-const baseline = ["C list", "ps -ef", "empty", "list"];
-const questions = ["status LIVE", "why LIVE", "status DEAD", "C list -a", "list -a cold", "list -a warm", "statusline"];
+/** In this order: what is cold leaves a cache for what follows. */
+const baseline = ["C list", "Bun list", "ps -ef", "empty", "list cold", "list"];
+const questions = [
+  ...["status LIVE", "why LIVE", "status DEAD", "statusline"],
+  ...["C list -a", "Bun list -a", "list -a cold", "list -a warm"],
+];
 const megabyte = 1024 * 1024;
 
 /** Ten thousand records of full size would be three gigabytes for each home: there those older than a week are an eighth. */

@@ -25,6 +25,7 @@ function wrongLists(stage: Stage): string[] {
       new Map([...live, ...rest]),
     ),
     ...countLines("C list", stage, [stage.tools.list, userHome(stage.folder)], live.size),
+    ...countLines("Bun list", stage, [stage.tools.bare, userHome(stage.folder)], live.size),
   ];
 }
 
@@ -33,11 +34,12 @@ const weekMs = 7 * 86_400_000;
 function wrongWeek(stage: Stage): string[] {
   const recent = stage.home.sessions.filter(({ endedAt }) => endedAt > Date.now() - weekMs);
   const expected = new Map([...expectedLive(stage), ...recent.map(({ id, outcome }) => [id, outcome] as const)]);
-  const reference = [stage.tools.list, "-a", userHome(stage.folder)];
+  const reference = (program: string): string[] => [program, "-a", userHome(stage.folder)];
   return [
     ...compare("list -a", asked(stage, "list", "-a", "--json"), expected),
     // Two more: what was cleared, what is older.
-    ...countLines("C list -a", stage, reference, expected.size + 2),
+    ...countLines("C list -a", stage, reference(stage.tools.list), expected.size + 2),
+    ...countLines("Bun list -a", stage, reference(stage.tools.bare), expected.size + 2),
   ];
 }
 

@@ -34,6 +34,8 @@ const tool = (argv: Command["argv"]): Command => ({ argv, reference: null });
 
 export const commands: Readonly<Record<string, Command>> = {
   "C list": tool(({ tools, folder }) => [tools.list, userHome(folder)]),
+  "Bun list": tool(({ tools, folder }) => [tools.bare, userHome(folder)]),
+  "Bun list -a": tool(({ tools, folder }) => [tools.bare, "-a", userHome(folder)]),
   "C list -a": tool(({ tools, folder }) => [tools.list, "-a", userHome(folder)]),
   "C read": tool(({ tools, home }) => [tools.tokens, home.large?.path ?? ""]),
   "Bun read 1 MB": tool(({ tools, home }) => [tools.read, home.large?.path ?? ""]),
@@ -42,6 +44,7 @@ export const commands: Readonly<Record<string, Command>> = {
   "ps -ef": tool(() => ["ps", "-ef"]),
   empty: tool(({ tools }) => [tools.empty]),
   list: product("C list", "list"),
+  "list cold": { ...product("C list", "list"), before: dropCache },
   "list -a cold": { ...product("C list -a", "list", "-a"), before: dropCache },
   "list -a warm": product("C list -a", "list", "-a"),
   "status LIVE": about("status", liveId),

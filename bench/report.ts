@@ -5,7 +5,19 @@ import type { Results } from "./results.ts";
 import { passes, type Target, targets } from "./targets.ts";
 
 export function measuredTable(results: Results, cases: readonly Case[]): string {
-  const head = ["case", "command", "min ms", "median ms", "× C", "× ps -ef", "× empty", "peak MB", "opened", "MB read"];
+  const head = [
+    "case",
+    "command",
+    "min ms",
+    "median ms",
+    "× C",
+    "× Bun",
+    "× ps -ef",
+    "× empty",
+    "peak MB",
+    "opened",
+    "MB read",
+  ];
   const rows = cases.flatMap(({ name, commands: names }) =>
     names.filter((command) => results.min(name, command) !== null).map((command) => rowOf(results, name, command)),
   );
@@ -21,10 +33,16 @@ function rowOf(results: Results, name: string, command: string): string[] {
     other === null || !isOurs ? "" : fixed(results.ratio(name, command, other), 2);
   return [
     ...[name, command, fixed(results.min(name, command), 1), fixed(results.median(name, command), 1)],
-    ...[to(reference), to("ps -ef"), to("empty"), fixed(results.peakMb(name, command), 0)],
+    ...[to(reference), to(bareOf(reference)), to("ps -ef"), to("empty"), fixed(results.peakMb(name, command), 0)],
     ...(traced === null ? ["", ""] : [String(traced.opened), fixed(traced.bytes / 1e6, 2)]),
   ];
 }
+
+/** The same work in Bun, where there is such a program. */
+const bareOf = (reference: string | null): string | null => {
+  const bare = reference?.replace(/^C /, "Bun ") ?? "";
+  return bare in commands ? bare : null;
+};
 
 export function targetTable(results: Results, cases: readonly Case[]): string {
   const rows = targets.map((target) => {

@@ -14,6 +14,8 @@ export interface Tools {
   tokens: string;
   sleeper: string;
   empty: string;
+  /** The work of `list` in Bun. */
+  bare: string;
   read: string;
 }
 
