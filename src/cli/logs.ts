@@ -2,8 +2,8 @@
 import type { Message } from "../adapters/adapter.ts";
 import { launchFiles } from "../control/notes.ts";
 import { chunksOf } from "../control/output.ts";
+import { waitFor } from "../control/wait.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { pause } from "../lib/deadline.ts";
 import { plainText } from "../lib/width.ts";
 import {
   type Entry,
@@ -71,19 +71,29 @@ async function showOutput(args: Arguments, context: Context): Promise<number> {
   return 0;
 }
 
-const appearsMs = 200;
-
 /** A live session has no record before its first prompt. Whoever follows it waits for that, as long as it lives. */
 async function recordWhenThere(row: Row, words: readonly string[], context: Context): Promise<RecordPlace> {
-  for (let now = row; ; ) {
-    try {
-      return recordOf(now);
-    } catch (error) {
-      const isLive = now.session.status.state === "running";
-      if (!(error instanceof AgentctlError) || error.code !== "not-found" || !isLive) throw error;
-    }
-    await pause(appearsMs);
-    now = (await oneRow(words, "logs", context)).row;
+  let first: Row | null = row;
+  const look = async (): Promise<Row> => {
+    const seen = first ?? (await oneRow(words, "logs", context)).row;
+    first = null;
+    return seen;
+  };
+  const { value } = await waitFor({
+    look,
+    isEnough: (now) => now.session.status.state !== "running" || placeIfThere(now) !== null,
+    sessions: ({ session }) => [session],
+    timeoutMs: null,
+  });
+  return recordOf(value);
+}
+
+function placeIfThere(row: Row): RecordPlace | null {
+  try {
+    return recordOf(row);
+  } catch (error) {
+    if (error instanceof AgentctlError && error.code === "not-found") return null;
+    throw error;
   }
 }
 

@@ -1,13 +1,12 @@
 // agentctl stop: ends sessions, says what was ended and what was left alone.
 
 import { lookForDueHooks } from "../control/due-hooks.ts";
+import { notesWhenOver } from "../control/exits.ts";
 import { type Caller, callerOf, guardTarget } from "../control/guard.ts";
-import { readNotes } from "../control/notes.ts";
 import { type Stopped, stopSessions } from "../control/stop.ts";
 import { vanished } from "../core/derive.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { deadlineIn, pause } from "../lib/deadline.ts";
 import { oneLine } from "../lib/width.ts";
 import { checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
@@ -76,14 +75,12 @@ const exitPatienceMs = 300;
 
 /** With the exit statuses that their holders write a moment after the agents' ends. */
 async function withExits(rows: readonly Row[], answers: readonly Stopped[], { env }: Context): Promise<Row[]> {
-  const deadline = deadlineIn(exitPatienceMs);
-  for (;;) {
-    const { notes } = readNotes(env);
-    const fresh = rows.map((row) => ({ ...row, launch: notes.find(({ id }) => id === row.launch?.id) ?? row.launch }));
-    const isWhole = fresh.every(({ launch }, at) => launch?.exit !== null || (answers[at]?.ended.length ?? 0) === 0);
-    if (isWhole || deadline.isOver()) return fresh;
-    await pause(20);
-  }
+  const notes = await notesWhenOver(
+    rows.flatMap(({ launch }, at) => ((answers[at]?.ended.length ?? 0) === 0 ? [] : (launch?.id ?? []))),
+    env,
+    exitPatienceMs,
+  );
+  return rows.map((row) => ({ ...row, launch: notes.find(({ id }) => id === row.launch?.id) ?? row.launch }));
 }
 
 const hasRow = (each: { answer: Stopped; row: Row | undefined }): each is { answer: Stopped; row: Row } =>

@@ -6,7 +6,6 @@ import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core
 import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import { isHosted, type Kin, type Session } from "../core/session.ts";
-import { deadlineIn, pause } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
 import { withIds } from "../observe/wanted.ts";
 import { runCommand } from "../sys/spawn.ts";
@@ -15,6 +14,7 @@ import { type Ended, type Ending, endProcesses, type Outcome, type Step, type Su
 import { agentEnvironment } from "./environment.ts";
 import { interruptHosted } from "./hosted.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
+import { waitFor } from "./wait.ts";
 
 export interface StopOptions {
   graceMs: number;
@@ -48,7 +48,6 @@ export interface Stopped {
 const killPatienceMs = 5_000;
 const memberPatienceMs = 3_000;
 const mostRounds = 4;
-const hostPauseMs = 100;
 
 export async function stopSessions(
   targets: readonly StopTarget[],
@@ -64,12 +63,12 @@ export async function stopSessions(
 
   const wanted = withIds(targets.map(({ session }) => session.id));
   const look = () => lookAround(env, wanted);
-  let now = await look();
-  const ending = deadlineIn(options.graceMs);
-  while (courses.some((course) => course.isEnding(now)) && !ending.isOver()) {
-    await pause(hostPauseMs);
-    now = await look();
-  }
+  let { value: now } = await waitFor({
+    look,
+    isEnough: (seen) => !courses.some((course) => course.isEnding(seen)),
+    sessions: (seen) => courses.flatMap((course) => (course.isEnding(seen) ? (course.sessionIn(seen) ?? []) : [])),
+    timeoutMs: options.graceMs,
+  });
   for (let round = 1; round <= mostRounds; round += 1) {
     const endings = courses.flatMap((course) => course.memberEndings(now));
     if (endings.length === 0) break;
@@ -249,7 +248,7 @@ class StopCourse {
     return [...gentle, kill];
   }
 
-  private sessionIn({ list }: Surroundings): Session | null {
+  sessionIn({ list }: Surroundings): Session | null {
     const { agent, home, id, processes } = this.target.session;
     const same = list.sessions.filter((session) => session.agent === agent && session.home === home);
     if (id !== null) return same.find((session) => session.id === id) ?? null;

@@ -1,10 +1,11 @@
 // Waits until the sessions are as wanted. The kernel says when to look again (a process ended, a record changed); a slow
 // sweep looks anyway, for what nobody announces.
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { adapterNamed } from "../adapters/registry.ts";
 import type { Session } from "../core/session.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
-import { type Changes, openChanges } from "../sys/changes.ts";
+import { recordAt } from "../observe/records.ts";
+import { type Changes, openChanges, watchNearest } from "../sys/changes.ts";
 
 export interface Wish<T> {
   look(): Promise<T>;
@@ -20,6 +21,7 @@ export interface Wish<T> {
 
 /** A host changes its mind without a file, an unknown thing may become known: these are asked again soon. */
 const soonMs = 1_000;
+/** A net for what the kernel does not tell: a record on another machine's disk, a file that we did not think of. */
 const lateMs = 10_000;
 /** A record that is written all the time must not keep us looking all the time, least of all where a look takes long. */
 const settleMs = (lookMs: number): number => Math.min(500, Math.max(50, 3 * lookMs));
@@ -75,22 +77,33 @@ const isHardToTell = ({ status, record }: Session): boolean =>
 /** Everything whose change may change these sessions; the answer names it. */
 function watch(sessions: readonly Session[], changes: Changes): string {
   const seen: string[] = [];
-  for (const { agent, home, record, processes } of sessions) {
+  for (const { processes } of sessions)
     for (const { identity } of processes) if (changes.process(identity.pid)) seen.push(String(identity.pid));
-    const adapter = adapterNamed(agent);
-    const claims = adapter?.claims == null ? [] : [join(home, adapter.claims.folder)];
-    const records =
-      record === null
-        ? (adapter?.records.map(({ folder }) => join(home, literal(folder))) ?? [])
-        : [record.source, dirname(record.source)];
-    for (const path of [...claims, ...records]) seen.push(watchNearest(path, changes));
-  }
+  const folders = Map.groupBy(sessions.flatMap(placesOf), ({ path }) => path);
+  for (const [path, places] of folders)
+    seen.push(watchNearest(path, changes, (name) => places.some(({ isOwn }) => isOwn(name))));
   return seen.sort().join("\n");
 }
 
-/** What is not there yet is made in the nearest folder above that is. */
-function watchNearest(path: string, changes: Changes): string {
-  return changes.path(path) || path === "/" ? path : watchNearest(dirname(path), changes);
+interface WatchedPlace {
+  path: string;
+  /** Whose writing matters, in a folder. What is made there or removed may always be a new owner, or a next record. */
+  isOwn(name: string): boolean;
+}
+
+function placesOf({ agent, home, record, processes }: Session): WatchedPlace[] {
+  const adapter = adapterNamed(agent);
+  if (adapter === null) return [];
+  const any = (): boolean => true;
+  const pids = processes.map(({ identity }) => String(identity.pid));
+  const isClaim = (name: string): boolean => pids.some((pid) => name.startsWith(pid));
+  const claims = adapter.claims === null ? [] : [{ path: join(home, adapter.claims.folder), isOwn: isClaim }];
+  if (record === null)
+    return [...claims, ...adapter.records.map(({ folder }) => ({ path: join(home, literal(folder)), isOwn: any }))];
+  const { source, id } = record;
+  const isOneFile = recordAt(adapter, source, id).set.assembled === undefined;
+  const isRecord = (name: string): boolean => name.startsWith(basename(source));
+  return [...claims, { path: source, isOwn: any }, { path: dirname(source), isOwn: isOneFile ? isRecord : any }];
 }
 
 /** "projects/*" → "projects" */

@@ -1,32 +1,41 @@
-// A record as it grows: each complete line soon after it was written. The kernel says when to look; a slow sweep looks
-// anyway, for file systems whose changes nobody announces.
-import { type FSWatcher, statSync, watch } from "node:fs";
+// A record as it grows: each complete line soon after it was written. The kernel says when to look.
 import { basename, dirname } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { linesForward } from "../lib/jsonl.ts";
+import { openChanges, watchNearest } from "../sys/changes.ts";
 import { type Entry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
-import { errorCode, isGone } from "./failure.ts";
+import { isGone } from "./failure.ts";
 import { closeFile, type OpenFile } from "./files.ts";
+import { mayHang, mountTable } from "./mounts.ts";
 import { type FoundRecord, openRecord } from "./records.ts";
 
 /** Rewritten: the record was cut or replaced, its lines come again from the start. Gone: it may come back. */
 export type Followed = Entry | { kind: "rewritten" } | { kind: "gone" };
 
-const sweepMs = 1_000;
-
-/** Bun 1.4.4 drops what happens within a millisecond of an event it told: after each one we look once more. */
-const settleMs = 20;
+/**
+ * Looked at by the clock: what another machine may write to a shared disk, of which this kernel knows nothing, and what is put
+ * together from files that only the adapter knows.
+ */
+const soonMs = 1_000;
+/** A net for what no kernel tells: a file that is written through a mapping, a mount that comes between. */
+const sweepMs = 10_000;
 
 /** Never ends by itself; whoever has seen enough returns it. */
 export async function* follow(adapter: Adapter, record: FoundRecord, from: Mark): AsyncGenerator<Followed> {
-  const bell = new Bell(record.path);
-  const isAssembled = record.set.assembled !== undefined;
+  const { path } = record;
+  const changes = openChanges();
+  const { assembled } = record.set;
+  const isAssembled = assembled !== undefined;
+  const mostMs = assembled?.sessions === null || mayHang(path, mountTable()) ? soonMs : sweepMs;
   const shown = isAssembled ? linesUntil(record, from) : null;
   let mark = from;
   let there = true;
-  let rang = false;
   try {
     for (;;) {
+      // Before the look: what happens after it is told. The folder, too, so that a file put in its place is seen; a database
+      // is written through files that are named like it.
+      watchNearest(path, changes);
+      watchNearest(dirname(path), changes, (name) => name.startsWith(basename(path)));
       const open = openIfThere(record);
       if (open === null && there) yield { kind: "gone" };
       there = open !== null;
@@ -44,10 +53,10 @@ export async function* follow(adapter: Adapter, record: FoundRecord, from: Mark)
           closeFile(open);
         }
       }
-      rang = await bell.rung(rang ? settleMs : sweepMs);
+      await changes.next(mostMs);
     }
   } finally {
-    bell.close();
+    changes.close();
   }
 }
 
@@ -87,75 +96,5 @@ function openIfThere(record: FoundRecord): OpenFile | null {
   } catch (error) {
     if (isGone(error)) return null;
     throw error;
-  }
-}
-
-/** Rings when something happens to a file. Its folder is watched, so that a file put in its place is seen as well. */
-class Bell {
-  private watcher: FSWatcher | null = null;
-  /** The folder that is being watched: one that was removed and made anew is another one. */
-  private folder = "";
-  private pending = false;
-  private wake: (() => void) | null = null;
-
-  constructor(private readonly path: string) {
-    this.watchFolder();
-  }
-
-  /** At once if it rang since the last time, else when it rings, at the latest after `mostMs`. Did it ring? */
-  async rung(mostMs: number): Promise<boolean> {
-    if (!this.pending) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, mostMs);
-        this.wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.wake = null;
-      this.watchFolder();
-    }
-    const rang = this.pending;
-    this.pending = false;
-    return rang;
-  }
-
-  close(): void {
-    this.watcher?.close();
-    this.watcher = null;
-  }
-
-  private watchFolder(): void {
-    const folder = identityOf(dirname(this.path));
-    if (this.watcher !== null && folder === this.folder) return;
-    this.close();
-    this.folder = folder;
-    if (folder === "") return;
-    try {
-      this.watcher = watch(dirname(this.path), (_event, name) => {
-        // A database is written through files that are named like it.
-        if (name?.startsWith(basename(this.path)) !== false) this.ring();
-      });
-      this.watcher.on("error", () => this.close());
-    } catch (error) {
-      // Too many watches, or a folder that just went away: the sweep must do.
-      if (errorCode(error) === "") throw error;
-    }
-  }
-
-  private ring(): void {
-    this.pending = true;
-    this.wake?.();
-  }
-}
-
-/** With its birth: file systems give the number of a removed folder to the next one. */
-function identityOf(path: string): string {
-  try {
-    const { ino, birthtimeMs } = statSync(path);
-    return `${ino} ${birthtimeMs}`;
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return "";
   }
 }

@@ -1,19 +1,24 @@
 // Waiting for the end of processes and for changes of files at once: pidfds and inotify under one poll(2).
 // Watch first, then look, then wait: what happens in between is told. Where the kernel does not tell, the caller looks often.
-import { closeSync, existsSync, readSync } from "node:fs";
-import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
-import { callLinux, type LinuxLibc } from "./libc.ts";
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
+import { openInotify } from "./inotify.ts";
+import { callLinux } from "./libc.ts";
 import { openProcess, type ProcessHandle } from "./pidfd.ts";
+import { poll, runtimeFds } from "./poll.ts";
+import { openWatchers } from "./watchers.ts";
 
 /** What the kernel tells without being asked again: the end of a process, a change of a file or in a folder. */
 export interface Changes {
   /** false: it is gone already; a zombie is gone. */
   process(pid: number): boolean;
   /**
-   * A file or a folder (entries made, removed, renamed, written). A path that is not there: false. Idempotent; cheap to call
-   * again; if the path was replaced by another file since, it watches the new one.
+   * A file or a folder: entries made, removed, renamed, and written to, if somebody wants to know it of that name. A path
+   * that is not there: false. Idempotent; cheap to call again; if the path was replaced by another file since, it watches
+   * the new one.
    */
-  path(path: string): boolean;
+  path(path: string, wantsWritten?: (name: string) => boolean): boolean;
   /**
    * Waits until one of them changed, at most so long; one wait at a time. Several quick changes are one. Processes that ended
    * stop being watched. If something cannot be watched: "changed" after 200 ms at the latest. Closed meanwhile: "quiet".
@@ -22,20 +27,29 @@ export interface Changes {
   close(): void;
 }
 
-/** poll(2) holds the whole thread: timers and promises wait so long at most. A signal that we handle interrupts it. */
-const SLICE_MS = 100;
+/**
+ * poll(2) holds the whole thread. The runtime's own events (signals, children, sockets) end it; a timer of somebody else
+ * does not. So a wait sleeps as long again as it has slept: whoever has set a timer gets it at most twice as late.
+ */
+const FIRST_SLICE_MS = 100;
 const BLIND_MS = 200;
+/** Where the runtime has something to do all the time, its turns come by the slice. */
+const MOST_TURNS = 50;
+
+/** The descriptors of everybody who waits: whoever holds the thread wakes up for the others, too. */
+const waiting = new Set<() => number[]>();
 
 export function openChanges(): Changes {
   const files = openInotify();
+  const watchers = hasPoll() ? null : openWatchers();
   const processes = new Map<number, { fd: number; close(): void }>();
   /** Something is not watched: no such call, no descriptor or watch left (EMFILE, ENOSPC), no permission. */
   let blind = false;
   let closed = false;
 
-  function look(mostMs: number): boolean {
-    const fds = [...processes.values()].map(({ fd }) => fd);
-    const ready = new Set(poll(files === null ? fds : [...fds, files.fd], mostMs));
+  const fds = (): number[] => [...processes.values().map(({ fd }) => fd), ...(files === null ? [] : [files.fd])];
+
+  function take(ready: ReadonlySet<number>): boolean {
     let changed = files !== null && ready.has(files.fd) && files.drain();
     for (const [pid, { fd, close }] of processes) {
       if (!ready.has(fd)) continue;
@@ -44,6 +58,30 @@ export function openChanges(): Changes {
       changed = true;
     }
     return changed;
+  }
+
+  async function wait(mostMs: number): Promise<"changed" | "quiet"> {
+    const started = performance.now();
+    const leftMs = () => Math.max(0, started + Math.min(mostMs, blind ? BLIND_MS : mostMs) - performance.now());
+    let quietSince = started;
+    let turns = 0;
+    do {
+      if (watchers === null) await turn();
+      else if ((await watchers.rung(leftMs())) && !closed) return "changed";
+      if (closed) return "quiet";
+      if (watchers !== null) continue;
+      const runtime = turns < MOST_TURNS ? runtimeFds() : [];
+      const begun = performance.now();
+      const slice = runtime.length === 0 ? FIRST_SLICE_MS : Math.max(FIRST_SLICE_MS, begun - quietSince);
+      const restMs = Math.ceil(Math.min(slice, leftMs()));
+      const ready = new Set(poll([...waiting.values().flatMap((each) => each()), ...runtime], restMs));
+      if (take(ready)) return "changed";
+      if (runtime.some((fd) => ready.has(fd))) turns += 1;
+      else if (turns < MOST_TURNS) turns = 0;
+      // Also by a signal, of which nothing but an early end is told.
+      if (performance.now() < begun + restMs - 1) quietSince = performance.now();
+    } while (leftMs() > 0);
+    return blind ? "changed" : "quiet";
   }
 
   return {
@@ -63,28 +101,34 @@ export function openChanges(): Changes {
       else close();
       return alive;
     },
-    path(path) {
-      const answer = files?.watch(path) ?? (existsSync(path) ? "refused" : "absent");
+    path(path, wantsWritten) {
+      const answer =
+        (files ?? watchers)?.watch(path, wantsWritten ?? always) ?? (existsSync(path) ? "refused" : "absent");
       if (answer === "refused") blind = true;
       return answer !== "absent";
     },
     async next(mostMs) {
-      const started = performance.now();
-      const leftMs = () => Math.max(0, started + Math.min(mostMs, blind ? BLIND_MS : mostMs) - performance.now());
-      do {
-        await (isBlindHere() ? sleep(Math.min(BLIND_MS, leftMs())) : turn());
-        if (closed) return "quiet";
-        if (!isBlindHere() && look(Math.min(SLICE_MS, Math.ceil(leftMs())))) return "changed";
-      } while (leftMs() > 0);
-      return blind ? "changed" : "quiet";
+      waiting.add(fds);
+      try {
+        return await wait(mostMs);
+      } finally {
+        waiting.delete(fds);
+      }
     },
     close() {
       if (closed) return;
       closed = true;
+      waiting.delete(fds);
       for (const { close } of processes.values()) close();
-      if (files !== null) closeSync(files.fd);
+      files?.close();
+      watchers?.close();
     },
   };
+}
+
+/** What is not there yet is made in the nearest folder above that is. The answer is what is watched. */
+export function watchNearest(path: string, changes: Changes, wantsWritten?: (name: string) => boolean): string {
+  return changes.path(path, wantsWritten) || path === "/" ? path : watchNearest(dirname(path), changes, () => false);
 }
 
 function openUnlessFull(pid: number): ProcessHandle | "full" | null {
@@ -97,58 +141,7 @@ function openUnlessFull(pid: number): ProcessHandle | "full" | null {
   }
 }
 
-/** null: no inotify here, or no instance left (128 per user by default). */
-function openInotify(): { fd: number; watch(path: string): "watched" | "absent" | "refused"; drain(): boolean } | null {
-  const { result: fd } = call((libc) => libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (fd < 0) return null;
-  const watches = new Map<string, number>();
-  return {
-    fd,
-    watch(path) {
-      const name = Buffer.alloc(8192);
-      name.write(path, 0, name.length - 1);
-      const { result: watch, code } = call((libc) => libc.inotify_add_watch(fd, name, WANTED));
-      const before = watches.get(path);
-      if (watch < 0) watches.delete(path);
-      else watches.set(path, watch);
-      // Two paths may lead to one file. Fails if the kernel dropped the watch together with its file; that is as good.
-      const isUsed = watches.values().some((used) => used === before);
-      if (before !== undefined && !isUsed) call((libc) => libc.inotify_rm_watch(fd, before));
-      if (watch >= 0) return "watched";
-      return code === "ENOENT" || code === "ENOTDIR" ? "absent" : "refused";
-    },
-    drain() {
-      let news = false;
-      const buffer = Buffer.alloc(64 * 1024);
-      while (poll([fd], 0).length > 0) {
-        const length = readSync(fd, buffer);
-        // struct inotify_event: int wd; u32 mask, cookie, len; char name[len]. That a watch was dropped is no news.
-        for (let at = 0; at < length; at += 16 + buffer.readUInt32LE(at + 12))
-          if ((buffer.readUInt32LE(at + 4) & IN_IGNORED) === 0) news = true;
-      }
-      return news;
-    },
-  };
-}
+const always = (): boolean => true;
 
-/** Those that are ready (or closed under us). Ends early, with none, if a signal comes. */
-function poll(fds: readonly number[], mostMs: number): number[] {
-  // struct pollfd: int fd; short events, revents. Larger than needed: small buffers may move while ffi looks at them.
-  const table = new Int32Array(Math.max(1024, fds.length * 2));
-  for (const [at, fd] of fds.entries()) table.set([fd, POLLIN], at * 2);
-  const { result, code } = call((libc) => libc.poll(table, fds.length, mostMs));
-  if (result < 0 && code !== "EINTR") throw Object.assign(new Error(`poll: ${code}`), { code });
-  return result <= 0 ? [] : fds.filter((_fd, at) => (table[at * 2 + 1] ?? 0) >>> 16 !== 0);
-}
-
-const POLLIN = 1;
-const IN_CLOEXEC = 0o2000000;
-const IN_NONBLOCK = 0o4000;
-const IN_IGNORED = 0x8000;
-/** MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF; an overflow comes anyway. */
-const WANTED = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800;
-
-/** ENOSYS: macOS has no inotify. */
-const call = (what: (libc: LinuxLibc) => number) => callLinux(what) ?? { result: -1, code: "ENOSYS" };
-
-const isBlindHere = (): boolean => callLinux(() => 0) === null;
+/** false: not Linux. There processes cannot be waited for, either: whoever watches one looks often. */
+const hasPoll = (): boolean => callLinux(() => 0) !== null;

@@ -354,7 +354,7 @@ describe("what does not end", () => {
       const { code, out, err } = await world.begin([...nobody, binary, "stop", id]).answer;
       expect([code, err]).toEqual([6, ""]);
       expect(out).toContain(`is stopped: interrupted (pid ${agent.pid} by SIGINT, `);
-      expect(out).toContain(`pid ${own} by SIGTERM)`);
+      expect(out).toMatch(new RegExp(`pid ${own} by SIGTERM[,)]`));
       expect(out).toContain(`  left: pid ${foreign} sleep 600: not permitted to signal pid ${foreign}\n`);
       expect(alive(agent.pid, own, foreign)).toEqual([false, false, true]);
     },

@@ -1,0 +1,70 @@
+// Word about files and folders where there is no inotify: by the runtime's own watchers.
+import { type FSWatcher, statSync, watch } from "node:fs";
+
+export interface Watchers {
+  /** As with inotify. */
+  watch(path: string, wantsWritten: (name: string) => boolean): "watched" | "absent" | "refused";
+  /** When something of interest has happened since the last time, at the latest after so long. Has it? */
+  rung(mostMs: number): Promise<boolean>;
+  close(): void;
+}
+
+export function openWatchers(): Watchers {
+  const watchers = new Map<string, { identity: string; watcher: FSWatcher }>();
+  let pending = false;
+  let wake = (): void => {};
+  const ring = (): void => {
+    pending = true;
+    wake();
+  };
+  const drop = (path: string): void => {
+    watchers.get(path)?.watcher.close();
+    watchers.delete(path);
+  };
+  return {
+    watch(path, wantsWritten) {
+      const { identity, isFolder } = statOf(path);
+      if (identity === null) {
+        drop(path);
+        return "absent";
+      }
+      if (watchers.get(path)?.identity === identity) return "watched";
+      drop(path);
+      try {
+        const watcher = watch(path, (event, name) => {
+          if (event === "rename" || name === null || !isFolder || wantsWritten(name)) ring();
+        });
+        watcher.on("error", () => drop(path));
+        watchers.set(path, { identity, watcher });
+        return "watched";
+      } catch (error) {
+        if (!(error instanceof Error)) throw error;
+        return "refused";
+      }
+    },
+    async rung(mostMs) {
+      if (!pending)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, mostMs);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      const rang = pending;
+      pending = false;
+      return rang;
+    },
+    close() {
+      for (const path of [...watchers.keys()]) drop(path);
+      ring();
+    },
+  };
+}
+
+/** With its birth: file systems give the number of a removed folder to the next one. */
+function statOf(path: string): { identity: string | null; isFolder: boolean } {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return { identity: null, isFolder: false };
+  return { identity: `${stat.ino} ${stat.birthtimeMs}`, isFolder: stat.isDirectory() };
+}
