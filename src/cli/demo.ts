@@ -1,5 +1,4 @@
 // agentctl demo: a tour with three scripted agents. Real processes, real records, in a throw-away home; it cleans up after itself.
-import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -123,7 +122,7 @@ class Tour {
   private async startAll(): Promise<Map<string, string>> {
     const ids = new Map<string, string>();
     for (const { name, steps } of cast) {
-      const id = randomUUID();
+      const id = crypto.randomUUID();
       const cwd = join(this.root, "work", name);
       mkdirSync(cwd, { recursive: true });
       const command = [...selfCommand(), "demo-agent", "--session-id", id, ...steps];
@@ -131,7 +130,7 @@ class Tour {
       ids.set(name, id);
       const home = realpathSync(this.root);
       writeNote(this.env, {
-        id: randomUUID(),
+        id: crypto.randomUUID(),
         agent: "demo",
         home: join(home, ".demo-agent"),
         session: id,

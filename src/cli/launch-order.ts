@@ -1,5 +1,4 @@
 // What launch and run have in common: flags, the agent, the place, the permission, and the request that comes of them.
-import { randomUUID } from "node:crypto";
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
@@ -12,6 +11,7 @@ import { type Hooks, wantsHooks } from "../control/notes.ts";
 import type { OwnWorktree } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
+import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
@@ -20,7 +20,6 @@ import { type Arguments, type FlagSpec, parseDuration, usage } from "./arguments
 import type { Context } from "./command.ts";
 import { checkPromptFits, noPrompt, promptFlags, readPrompt } from "./prompt.ts";
 import { contextFlags, withContext } from "./prompt-context.ts";
-import type { Row } from "./sessions.ts";
 
 export const orderFlags: readonly FlagSpec[] = [
   ...promptFlags,
@@ -91,13 +90,17 @@ export function requestOf(args: Arguments, context: Context, command: string, ti
   });
 }
 
-export const startJson = (launched: Launched, { adapter, cwd, note, order }: StartRequest, row: Row | null) => ({
+export const startJson = (
+  launched: Launched,
+  { adapter, cwd, note, order }: StartRequest,
+  now: { ref: string; session: Session | null } | null,
+) => ({
   id: launched.id,
-  ref: row?.ref ?? launched.id,
+  ref: now?.ref ?? launched.id,
   agent: adapter.agent,
   launch: launched.launch,
-  process: row?.session.processes[0]?.identity ?? null,
-  cwd: row?.session.cwd ?? cwd,
+  process: now?.session?.processes[0]?.identity ?? null,
+  cwd: now?.session?.cwd ?? cwd,
   group: note.group,
   permission: order.permission,
 });
@@ -110,7 +113,7 @@ export function worktreeOf(args: Arguments, agent: string, command: string): Own
     return null;
   }
   const branch = args.one("--worktree") || null;
-  const name = folderName(args.one("--name") ?? branch ?? `${agent}-${randomUUID().slice(0, 8)}`);
+  const name = folderName(args.one("--name") ?? branch ?? `${agent}-${crypto.randomUUID().slice(0, 8)}`);
   return { branch, base, setup, name };
 }
 

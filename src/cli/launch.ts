@@ -1,13 +1,17 @@
 // agentctl launch: starts an agent and answers with its session's id. It works on when this command, and the terminal, are gone.
 import type { Launched } from "../control/launch.ts";
+import { readNote } from "../control/notes.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
-import type { StartRequest } from "../control/start-session.ts";
+import type { Known, StartRequest } from "../control/start-session.ts";
+import { tidyUp } from "../control/tidy.ts";
+import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
+import { lookAtSessions } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
-import { launchedSessions, lookAtRows } from "./sessions.ts";
+import { shortestRef } from "./sessions.ts";
 
 export const launch: Command = {
   usage: "agentctl launch [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
@@ -33,31 +37,34 @@ export const launch: Command = {
   },
 };
 
-/** stdout is the id alone, or the JSON of the contract; the rest is talk. */
+/** stdout is the id alone, as soon as it is known, or the JSON of the contract; the rest is talk. */
 export async function tellStart(
-  launched: Launched,
+  launched: Launched & Known,
   request: StartRequest,
   json: boolean,
   context: Context,
 ): Promise<void> {
-  if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
-  const row =
-    (await lookAtRows(context, launchedSessions(context))).rows.find(
-      ({ launch: note }) => note?.id === launched.launch,
-    ) ?? null;
-  const hook = row?.launch?.hookRuns.start ?? null;
+  const { id, launch: number, problem, known } = launched;
+  if (!json) context.out(`${id}\n`);
+  if (problem !== null) context.err(`agentctl: ${problem}\n`);
+  const ref = shortestRef(id, known);
+  const session = await sessionNow(id, request);
+  const hook = readNote(context.env, number)?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
-  if (json) {
-    context.out(`${JSON.stringify(clean(startJson(launched, request, row)))}\n`);
-    return;
+  if (json) context.out(`${JSON.stringify(clean(startJson(launched, request, { ref, session })))}\n`);
+  else {
+    const word = session === null ? "begun" : statusWord(session);
+    const where = session?.cwd == null ? "" : ` in ${oneLine(homeRelative(session.cwd, context))}`;
+    const pid = session?.processes[0]?.identity.pid;
+    const who = pid === undefined ? "" : ` (pid ${pid})`;
+    context.err(`agentctl: ${ref} is ${word}${where}${who}; agentctl logs -f ${ref}\n`);
   }
-  const ref = row?.ref ?? launched.id;
-  const word = row === null ? "begun" : statusWord(row.session);
-  const where = row?.session.cwd == null ? "" : ` in ${oneLine(homeRelative(row.session.cwd, context))}`;
-  const pid = row?.session.processes[0]?.identity.pid;
-  context.err(
-    `agentctl: ${ref} is ${word}${where}${pid === undefined ? "" : ` (pid ${pid})`}; agentctl logs -f ${ref}\n`,
-  );
-  context.out(`${launched.id}\n`);
+  await tidyUp([number], context.env, request.warn);
+}
+
+/** What other agents do has nothing to do with it. */
+async function sessionNow(id: string, { adapter, env, home }: StartRequest): Promise<Session | null> {
+  const { sessions } = await lookAtSessions({ adapters: [adapter], env, wanted: (each) => each === id });
+  return sessions.find((session) => session.id === id && session.home === home) ?? null;
 }

@@ -1,5 +1,4 @@
 // agentctl resume: opens the agent's own interface on an old conversation, here, in the conversation's own directory.
-import { randomUUID } from "node:crypto";
 import { commandOf } from "../control/binary.ts";
 import { lookForDueHooks } from "../control/due-hooks.ts";
 import { agentEnvironment } from "../control/environment.ts";
@@ -92,7 +91,7 @@ function interfaceOf(row: Row, fork: boolean, extra: readonly string[], context:
   const { invocation } = adapter;
   const order = { model: null, permission: null, prompt: null, extra };
   const place = { home: row.session.home, own: supportFolder(context.env), cwd: ownDirectory(row), at: Date.now() };
-  const session = invocation.chooseId?.(randomUUID(), place.at) ?? null;
+  const session = invocation.chooseId?.(crypto.randomUUID(), place.at) ?? null;
   const words = fork
     ? invocation.interface({ ...order, kind: "fork", session, from: id }, place)
     : invocation.interface({ ...order, kind: "continue", session: row.session.record?.opensAs ?? id }, place);

@@ -7,6 +7,7 @@ import { linesAtEnd } from "../control/output.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
 import { interruption, type StartRequest } from "../control/start-session.ts";
 import type { Stopped } from "../control/stop.ts";
+import { tidyUp } from "../control/tidy.ts";
 import { waitFor } from "../control/wait.ts";
 import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
@@ -47,7 +48,10 @@ export const run: Command = {
       const { launched, request } = await startWhere(wanted, worktreeOf(args, wanted.adapter.agent, "run"));
       if (launched.problem !== null) context.err(`agentctl: ${launched.problem}\n`);
       context.err(`agentctl: ${launched.id} has begun (agentctl status ${launched.id})\n`);
-      const row = await Promise.race([untilOver(launched, request, context), interrupted]).catch(async (error) => {
+      const over = tidyUp([launched.launch], context.env, request.warn).then(() =>
+        untilOver(launched, request, context),
+      );
+      const row = await Promise.race([over, interrupted]).catch(async (error) => {
         const gently = endLaunch(launched.launch, context.env);
         const now = again.then(() => endLaunch(launched.launch, context.env, "now"));
         const stopped = await Promise.race([gently, now]);

@@ -99,6 +99,13 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
 
 const nobody: readonly string[] = [];
 
+/** The same of one among others. */
+export function shortestRef(id: string, others: readonly string[]): string {
+  const start = id.slice(0, shortestPrefix);
+  const near = others.filter((other) => other !== id && other.startsWith(start));
+  return trimDash(id.slice(0, Math.max(shortestPrefix, ...near.map((other) => sharedPrefix(id, other) + 1))));
+}
+
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
 function shortestRefs(sessions: readonly Session[], unopened: SessionList["unopened"]): string[] {
   const own = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();

@@ -1,8 +1,8 @@
 // Several sessions by one launch: a slot each, with its own worktree, log and row, and the group's name on all of them.
-import { randomUUID } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Started, startWhere } from "../control/start-in-worktree.ts";
+import { tidyUp } from "../control/tidy.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { oneLine, plainText } from "../lib/width.ts";
@@ -34,7 +34,7 @@ const isInterrupted = (outcome: Outcome): boolean =>
 export async function sweep(args: Arguments, context: Context): Promise<number> {
   const matrix = matrixOf(args, context);
   const [fromFile] = matrix.shared["--group"] ?? [];
-  const group = args.one("--group") ?? fromFile ?? `sweep-${randomUUID().slice(0, 8)}`;
+  const group = args.one("--group") ?? fromFile ?? `sweep-${crypto.randomUUID().slice(0, 8)}`;
   const slots = slotsOf(matrix, args, group);
   askForMany(slots.length, args, context);
   const limit = numberOf(args.one("--max-parallel"));
@@ -194,6 +194,8 @@ async function answer(
   } else for (const outcome of outcomes) if ("started" in outcome) context.out(`${outcome.started.launched.id}\n`);
   const begun = outcomes.length - failed.length;
   context.err(`agentctl: ${begun} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);
+  const launches = outcomes.flatMap((each) => ("started" in each ? [each.started.launched.launch] : []));
+  await tidyUp(launches, context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
   if (failed.length === 0 && missing === 0) return 0;
   return failed.some(isInterrupted) ? exitCodes.interrupted : exitCodes.failed;
 }

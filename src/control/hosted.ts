@@ -1,5 +1,4 @@
 // Speaking to the host of a session: its turn is ended, or it gets a message. The host itself is never signalled here.
-import { randomUUID } from "node:crypto";
 import type { Adapter, Asked, HostProtocol, Talk } from "../adapters/adapter.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Kin } from "../core/session.ts";
@@ -15,7 +14,7 @@ export const interruptHosted = (session: Kin & { cwd?: string | null }, adapter:
   talk(session, adapter, (host, id, asked) => host.interrupt(id, asked));
 
 export const sendToHosted = (session: Kin & { cwd?: string | null }, adapter: Adapter, text: string): Promise<string> =>
-  talk(session, adapter, (host, id, asked) => host.send(id, text, randomUUID(), asked));
+  talk(session, adapter, (host, id, asked) => host.send(id, text, crypto.randomUUID(), asked));
 
 async function talk(
   { id, status, home, cwd = null }: Kin & { cwd?: string | null },

@@ -25,20 +25,29 @@ const keptMs = 30 * 24 * 3_600_000;
 const keptBytes = 2 * 1024 ** 3;
 
 export function keptLaunches(env: Environment, around: Surroundings): Kept[] {
-  const { notes } = readNotes(env);
   const live = liveLaunches(around);
-  const files = launchFilesBelow(agentctlHome(env));
-  return [...files].map(([id, each]) => {
-    const note = notes.find((candidate) => candidate.id === id) ?? null;
-    return {
-      id,
-      note,
-      bytes: each.reduce((sum, { bytes }) => sum + bytes, 0),
-      endedAt: Math.max(...each.map(({ writtenAt }) => writtenAt)),
-      inUse: live.has(id) || (note !== null && (isOpen(note, around) || isExitHookOpen(note))),
-    };
+  return keptUnderNumbers(env, readNotes(env).notes).map((kept) => {
+    const { id, note } = kept;
+    return { ...kept, inUse: live.has(id) || (note !== null && (isOpen(note, around) || isExitHookOpen(note))) };
   });
 }
+
+function keptUnderNumbers(env: Environment, notes: readonly ReadNote[]): Omit<Kept, "inUse">[] {
+  const noted = new Map(notes.map((note) => [note.id, note]));
+  return [...launchFilesBelow(agentctlHome(env))].map(([id, files]) => ({
+    id,
+    note: noted.get(id) ?? null,
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    endedAt: Math.max(...files.map(({ writtenAt }) => writtenAt)),
+  }));
+}
+
+/** By its files alone: whoever is still in use is not known yet. */
+export const mayHaveExpired = (env: Environment, notes: readonly ReadNote[], now: number): boolean =>
+  expired(
+    keptUnderNumbers(env, notes).map((kept) => ({ ...kept, inUse: false })),
+    now,
+  ).length > 0;
 
 /** By the tags of live processes, and by holders whose agent is just beginning. */
 function liveLaunches({ table }: Surroundings): Set<string> {
@@ -74,7 +83,7 @@ export function expired(kept: readonly Kept[], now: number): Kept[] {
 
 const hasFailed = ({ note }: Kept): boolean => note?.exit != null && note.exit.status !== 0;
 
-/** At every start: nobody has to think of it. */
+/** After every start: nobody has to think of it. */
 export function forgetExpired(env: Environment, around: Surroundings, now: number): void {
   for (const { id } of expired(keptLaunches(env, around), now)) forgetKept(env, id);
 }

@@ -1,6 +1,5 @@
 // Starts an agent under a holder and waits until it has told, or taken up, its session. The answer is the agent's own id,
 // or an error with nothing left running.
-import { randomUUID } from "node:crypto";
 import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
@@ -61,7 +60,7 @@ export interface Launched {
 
 /** An agent that was started, before anybody knows whether it will begin its session. */
 export class StartedLaunch {
-  readonly id = randomUUID();
+  readonly id = crypto.randomUUID();
   private readonly holder: SpawnedHolder;
   private readonly signs: SignsOfLife;
   private readonly session: string | null;
@@ -72,7 +71,7 @@ export class StartedLaunch {
   constructor(private readonly wanted: LaunchOrder) {
     const { adapter, order } = wanted;
     this.place = { home: wanted.home, own: supportFolder(wanted.env), cwd: wanted.cwd, at: Date.now() };
-    this.session = order.session ?? adapter.invocation.chooseId?.(randomUUID(), this.place.at) ?? null;
+    this.session = order.session ?? adapter.invocation.chooseId?.(crypto.randomUUID(), this.place.at) ?? null;
     let hookLock: number | null = null;
     try {
       if (wantsHooks(wanted.note.hooks)) hookLock = holdHooks(wanted.env, this.id);
@@ -90,7 +89,7 @@ export class StartedLaunch {
 
   async begun(interrupted: Promise<never>): Promise<Launched> {
     try {
-      const sign = await Promise.race([this.signs.untilBegun(this.holder.exited), interrupted]);
+      const sign = await Promise.race([this.signs.untilBegun(), interrupted]);
       if (sign.kind === "begun") {
         const problems = [
           sign.session === this.session ? null : this.noteOrProblem(sign.session),
@@ -106,6 +105,7 @@ export class StartedLaunch {
       }
       throw failedStart(sign, this.wanted);
     } catch (error) {
+      this.signs.giveUp();
       const ended = leftoverLines(await endLaunch(this.id, this.wanted.env));
       // Its last act is a file; what is forgotten before that would come back.
       await within(deadlineIn(holderPatienceMs), this.holder.exited);
@@ -194,7 +194,7 @@ export class StartedLaunch {
 function wholeEnvironment(command: string[], env: Record<string, string>, file: string): Pick<Held, "command" | "env"> {
   const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   if (odd.length === 0) return { command, env };
-  writeFileAtomically(file, JSON.stringify(Object.fromEntries(odd)));
+  writeFileAtomically(file, JSON.stringify(Object.fromEntries(odd)), "soon");
   return { command: [...selfCommand(), "exec-agent", file, ...command], env };
 }
 

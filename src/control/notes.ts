@@ -1,6 +1,6 @@
 // Launch notes: what a person said at a launch and no agent knows (name, group, labels, prompt). They decorate rows; they
 // never create one and no status looks at them. Deleting them loses labels, nothing else.
-import { unlinkSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, unlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fieldsOf, isUuid, textIn } from "../adapters/fields.ts";
 import { type Permission, permissions } from "../adapters/invocation.ts";
@@ -80,8 +80,19 @@ export function launchFiles(env: Environment, id: string) {
   };
 }
 
+/** A start does not wait for the disk; whoever has given its answer does (`keepNote`). */
 export function writeNote(env: Environment, note: LaunchNote): void {
-  writeFileAtomically(launchFiles(env, note.id).note, `${JSON.stringify({ schema, ...note })}\n`);
+  writeFileAtomically(launchFiles(env, note.id).note, `${JSON.stringify({ schema, ...note })}\n`, "soon");
+}
+
+/** From now on it survives a power cut, too. */
+export function keepNote(env: Environment, id: string): void {
+  const fd = openSync(launchFiles(env, id).note, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** Nothing stays of a launch that never became a session. */

@@ -1,6 +1,5 @@
 // A person's shell command that we wait for (a setup, a check). Where nobody wants it any more, it ends with everything that
 // it started.
-import { randomUUID } from "node:crypto";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import type { Environment } from "../observe/homes.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
@@ -15,7 +14,7 @@ export async function runForPerson(
   command: string,
   { cwd, env, interrupted }: { cwd: string; env: Environment; interrupted: Promise<never> },
 ): Promise<ShellEnd> {
-  const mark = randomUUID();
+  const mark = crypto.randomUUID();
   const shell = spawnShell(command, { cwd, env: { ...unmarked(env), PWD: cwd, [markKey]: mark } });
   const leader = readProcess(shell.pid)?.identity ?? null;
   try {

@@ -27,7 +27,7 @@ export function prepared(preparing: Preparing, { adapter, command }: LaunchOrder
   const { order, place, file } = preparing;
   const { headless, support } = adapter.invocation;
   const ours = support?.(order, place) ?? null;
-  if (ours !== null) writeFileAtomically(ours.path, ours.text);
+  if (ours !== null) writeFileAtomically(ours.path, ours.text, "soon");
   const words = [...command, ...headless(order, place)];
   const needed = neededFor(preparing, adapter);
   if (needed === null) return words;

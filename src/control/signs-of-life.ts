@@ -1,28 +1,36 @@
 // Has a started agent begun its session? Told by the agent itself: its output, its announcement, its kernel lock, its record.
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { isGone } from "../observe/failure.ts";
-import { readProcesses } from "../observe/processes.ts";
+import { readProcess, readProcesses } from "../observe/processes.ts";
 import { findRecords, parseJson, recordAt } from "../observe/records.ts";
 import { readClaims, readRow } from "../observe/stores.ts";
+import { openChanges, watchNearest } from "../sys/changes.ts";
 import type { LaunchOrder } from "./launch.ts";
 import { launchFiles } from "./notes.ts";
 import { firstAndLastLines, headOf } from "./output.ts";
+import { literalFolder } from "./wait.ts";
 
 export type Sign =
   | { kind: "begun"; session: string }
   | { kind: "over"; status: number | null; lastWords: string }
   | { kind: "silent"; lastWords: string };
 
-const lookEveryMs = 15;
+/** For signs of which the kernel does not tell: a lock that was taken, a record that was begun in a folder of its own. */
+const sweepMs = 250;
+/** Whoever writes all the time must not keep us looking all the time: after so many looks it gets at least half of it. */
+const quickLooks = 20;
 
 export class SignsOfLife {
   private readonly adapter: Adapter;
   private readonly files: ReturnType<typeof launchFiles>;
   private readonly markBefore: string | null;
   private readonly deadline: Deadline;
+  private readonly changes = openChanges();
+  private isUnwanted = false;
 
   constructor(
     private readonly wanted: LaunchOrder,
@@ -37,23 +45,42 @@ export class SignsOfLife {
     this.markBefore = this.markNow();
   }
 
-  async untilBegun(ended: Promise<number>): Promise<Sign> {
-    let status: number | null | undefined;
-    void ended.then((code) => {
-      status = code;
-    });
-    for (;;) {
-      // Read before the signs are looked for: whoever ended by then has left all the signs it will leave.
-      const over = status;
-      const session =
-        this.announced() ??
-        this.lockedOrClaimed() ??
-        (over === undefined ? (this.recorded() ?? this.goneOn()) : this.left());
-      if (session !== null) return { kind: "begun", session };
-      if (over !== undefined) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
-      if (this.deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
-      await pause(lookEveryMs);
+  async untilBegun(): Promise<Sign> {
+    let isOver = false;
+    try {
+      for (let looks = 1; ; looks += 1) {
+        const begun = performance.now();
+        this.watch();
+        // Before the signs are looked for: whoever ended by then has left all the signs it will leave.
+        isOver ||= !this.changes.process(this.holder);
+        const session =
+          this.announced() ?? this.lockedOrClaimed() ?? (isOver ? this.left() : (this.recorded() ?? this.goneOn()));
+        if (session !== null) return { kind: "begun", session };
+        if (isOver) return { kind: "over", status: this.exitStatus(), lastWords: this.lastWords() };
+        if (this.deadline.isOver()) return { kind: "silent", lastWords: this.lastWords() };
+        const lookMs = performance.now() - begun;
+        const told = await this.changes.next(Math.min(sweepMs, this.deadline.remainingMs()));
+        if (told === "changed" && looks > quickLooks) await pause(lookMs);
+        if (this.isUnwanted) return { kind: "silent", lastWords: "" };
+      }
+    } finally {
+      this.changes.close();
     }
+  }
+
+  /** Nobody wants to know any more. */
+  giveUp(): void {
+    this.isUnwanted = true;
+    this.changes.close();
+  }
+
+  private watch(): void {
+    const { claims, records } = this.adapter;
+    const { home, before } = this.wanted;
+    this.changes.path(this.files.out);
+    if (claims !== null) watchNearest(join(home, claims.folder), this.changes);
+    if (before?.record != null) watchNearest(before.record.source, this.changes);
+    else for (const { folder } of records) watchNearest(join(home, literalFolder(folder)), this.changes);
   }
 
   /** In one of the first lines of its output. */
@@ -67,15 +94,29 @@ export class SignsOfLife {
   }
 
   private lockedOrClaimed(): string | null {
+    const claims = readClaims(this.adapter, this.wanted.home).filter(({ pid }) => this.isHeld(pid));
+    const isClaimed = claims.some(({ reading }) => reading.ok && reading.value.session === this.session);
+    // Nobody else could know the id that we chose.
+    if (isClaimed && this.wanted.before === null) return this.session;
+    if (claims.length === 0 && this.adapter.lockedFiles === null) return null;
     const rows = this.agents();
-    if (rows.length === 0) return null;
     const pids = new Set(rows.map((row) => row.identity.pid));
-    const claims = readClaims(this.adapter, this.wanted.home).flatMap(({ pid, reading }) =>
-      pids.has(pid) && reading.ok ? [reading.value.session] : [],
-    );
+    const claimed = claims.flatMap(({ pid, reading }) => (pids.has(pid) && reading.ok ? [reading.value.session] : []));
     const locks = rows.flatMap((row) => (row.detail === null ? [] : this.adapter.announcedIds(row.detail)));
-    const told = [...claims, ...locks];
+    const told = [...claimed, ...locks];
     return this.session === null ? (told[0] ?? null) : told.includes(this.session) ? this.session : null;
+  }
+
+  /** In the kernel session of our holder. */
+  private isHeld(pid: number): boolean {
+    try {
+      const row = readProcess(pid);
+      return row !== null && row.session === this.holder && isLive(row);
+    } catch (error) {
+      // It changes in this moment: the table will tell.
+      if (!(error instanceof Error)) throw error;
+      return true;
+    }
   }
 
   /** A new session of the chosen id has a record. */

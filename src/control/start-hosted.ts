@@ -1,5 +1,4 @@
 // Begins or continues a session in its agent's host, where that is how it is done: no process of ours, no holder.
-import { randomUUID } from "node:crypto";
 import type { Asked, HostProtocol } from "../adapters/adapter.ts";
 import type { HostAnswer } from "../core/evidence.ts";
 import { AgentctlError } from "../core/problem.ts";
@@ -21,7 +20,7 @@ export async function startInHost(
   host: HostProtocol,
   interrupted: Promise<never>,
 ): Promise<Launched> {
-  const launch = randomUUID();
+  const launch = crypto.randomUUID();
   const at = Date.now();
   let isAsked = false;
   const onAsking = (): void => {
@@ -44,7 +43,7 @@ async function begun(wanted: LaunchOrder, host: HostProtocol, onAsking: () => vo
   const there = await hostThatAnswers(wanted, host);
   const asked: Asked = { secret: secretOf(adapter, home, there.address, readProcesses), directories: [cwd] };
   const place = { home, own: supportFolder(wanted.env), cwd, at: Date.now() };
-  const talk = host.create({ ...order, maxTimeMs }, place, randomUUID(), asked);
+  const talk = host.create({ ...order, maxTimeMs }, place, crypto.randomUUID(), asked);
   onAsking();
   const { answer, hangUp } = converse(there.address, host, talk, asked);
   try {

@@ -5,7 +5,7 @@ import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
 import { MayStillBegin } from "./start-hosted.ts";
-import { interruption, type StartRequest, startSession } from "./start-session.ts";
+import { interruption, type Known, type StartRequest, startSession } from "./start-session.ts";
 import { addWorktree, commitAt, type MadeWorktree, undoWorktree, type WorktreeWish } from "./worktrees.ts";
 
 export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
@@ -14,7 +14,7 @@ export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
 }
 
 export interface Started {
-  launched: Launched;
+  launched: Launched & Known;
   /** With the directory that it really began in. */
   request: StartRequest;
 }
@@ -23,8 +23,9 @@ export interface Started {
 export async function startWhere(request: StartRequest, own: OwnWorktree | null): Promise<Started> {
   const { env, cwd, note } = request;
   if (own === null) {
-    const here = { ...request, note: { ...note, commit: note.commit ?? (await commitAt(cwd, env)) } };
-    return { launched: await startSession(here), request: here };
+    // Git is asked while we look.
+    const commit = note.commit ?? commitAt(cwd, env);
+    return { launched: await startSession(request, commit), request };
   }
   const { interrupted, release } = interruption();
   /** Of two reasons to end, the person's. */
@@ -56,9 +57,8 @@ async function startInside(
     for (const warning of made.warnings) request.warn(`${made.path}: ${warning}`);
     if (setup !== null) await setUp(setup, made, request, interrupted);
     how = "if nothing is in it";
-    const commit = await commitAt(made.path, env);
-    const there = { ...request, cwd: made.cwd, note: { ...note, worktree: made.path, commit } };
-    return { launched: await startSession(there), request: there };
+    const there = { ...request, cwd: made.cwd, note: { ...note, worktree: made.path } };
+    return { launched: await startSession(there, commitAt(made.path, env)), request: there };
   } catch (error) {
     return await undone(made, how, error, request);
   } finally {

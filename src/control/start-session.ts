@@ -3,17 +3,14 @@
 import { AgentctlError } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
-import { failureText } from "../observe/failure.ts";
 import { withIds } from "../observe/wanted.ts";
-import { runDueHooks } from "./due-hooks.ts";
 import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
-import { forgetExpired } from "./keep.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
-import { hasLetGo } from "./leaving.ts";
+import { hasLetGo, notLiveIn } from "./leaving.ts";
 import { type LaunchNote, readNotes } from "./notes.ts";
 import { type Occupant, occupantsOf, oneAtATime, startingHolders } from "./places.ts";
 import { startInHost } from "./start-hosted.ts";
-import { lookAround, type Surroundings } from "./surroundings.ts";
+import { lookCloselyAround, type Surroundings } from "./surroundings.ts";
 import { isLeaving } from "./wait.ts";
 
 export interface StartRequest extends Omit<LaunchOrder, "note"> {
@@ -28,11 +25,15 @@ export interface StartRequest extends Omit<LaunchOrder, "note"> {
   warn(text: string): void;
 }
 
-export async function startSession(request: StartRequest): Promise<Launched> {
+/** The commit that its place is at is only waited for when everything else is known. */
+export async function startSession(
+  request: StartRequest,
+  commit: Promise<string | null> | string | null = request.note.commit,
+): Promise<Launched & Known> {
   const { interrupted, release } = interruption();
   try {
-    const started = await startWhenSettled(request, interrupted);
-    return await started.begun(interrupted);
+    const { starting, known } = await startWhenSettled(request, Promise.resolve(commit), interrupted);
+    return { ...(await starting.begun(interrupted)), known };
   } finally {
     release();
   }
@@ -45,12 +46,18 @@ const settleMs = 6_000;
  * Whoever is just beginning in the place, or just leaving it, is given a moment to show what it is. Not under the lock:
  * others need not wait for that.
  */
-async function startWhenSettled(request: StartRequest, interrupted: Promise<never>): Promise<Starting> {
+async function startWhenSettled(
+  request: StartRequest,
+  commit: Promise<string | null>,
+  interrupted: Promise<never>,
+): Promise<Started> {
+  // Where nothing is started nobody asks for it.
+  commit.catch(() => {});
   const deadline = deadlineIn(settleMs);
   for (;;) {
     try {
       const look = deadline.isOver() ? "final" : "may change";
-      return await oneAtATime(request.env, () => startAlone(request, look), interrupted);
+      return await oneAtATime(request.env, () => startAlone(request, commit, look), interrupted);
     } catch (error) {
       if (!(error instanceof Unsettled)) throw error;
     }
@@ -60,57 +67,71 @@ async function startWhenSettled(request: StartRequest, interrupted: Promise<neve
 
 class Unsettled extends Error {}
 
-type Starting = Pick<StartedLaunch, "begun">;
+/** The ids of all sessions that were there before. */
+export interface Known {
+  known: readonly string[];
+}
 
-async function startAlone(request: StartRequest, look: "final" | "may change"): Promise<Starting> {
+interface Started extends Known {
+  starting: Pick<StartedLaunch, "begun">;
+}
+
+async function startAlone(
+  request: StartRequest,
+  commit: Promise<string | null>,
+  look: "final" | "may change",
+): Promise<Started> {
   const { env, order, note, before } = request;
-  const around = await lookAround(env, withIds([before?.id]));
+  const around = await lookCloselyAround(env, withIds([before?.id]));
   const caller = callerOf(around, env);
-  const { notes } = readNotes(env);
+  const notes = once(() => readNotes(env).notes);
   guardPermission(order, request.ownIsBypass, caller);
   guardHooks(note.hooks, caller);
   if (before !== null) {
     const now = around.list.sessions.find((session) => isSameSession(session, before)) ?? before;
     const ref = request.ref ?? before.id ?? "";
     const starting = startingHolders(around).find(({ given }) => given === nameOf(before));
-    guardTarget(now, ref, caller, around, notes);
+    guardTarget(now, ref, caller, around, notes());
     if (look === "may change" && (isLeaving(now) || starting !== undefined)) throw new Unsettled();
     if (starting !== undefined)
       throw new AgentctlError("refused", `${ref} is just being continued by pid ${starting.pid}`);
     checkContinuable(now, ref);
   }
-  const name = freeName(request, around, notes);
+  const name = note.name === null ? null : freeName(note.name, request, around, notes());
   const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller, env);
   if (look === "may change" && !request.share && occupants.some(({ isPassing }) => isPassing)) throw new Unsettled();
   checkPlace(request, occupants);
-  runDueHooks(around, notes, caller, env, request.warn);
-  tidyUp(request, around);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
-  const wanted = { ...request, note: { ...note, name, launchedBy } };
+  const wanted = { ...request, note: { ...note, name, launchedBy, commit: await commit } };
+  const known = [
+    ...around.list.sessions.flatMap(({ id }) => id ?? []),
+    ...around.list.unopened.flatMap(({ ids }) => ids),
+  ];
   const { host } = request.adapter;
   // A host takes its time: nobody else waits for that.
   if (host?.create !== undefined)
-    return { begun: (interrupted: Promise<never>) => startInHost(wanted, host, interrupted) };
+    return { known, starting: { begun: (interrupted) => startInHost(wanted, host, interrupted) } };
   // Its holder is in the process table by now: whoever looks next sees it.
-  return new StartedLaunch(wanted);
+  return { known, starting: new StartedLaunch(wanted) };
 }
 
-/** What is kept of old launches goes with the next one. That it could not is no reason not to begin. */
-function tidyUp({ env, warn }: StartRequest, around: Surroundings): void {
-  try {
-    forgetExpired(env, around, Date.now());
-  } catch (error) {
-    warn(`what is left of old launches could not be removed: ${failureText(error)}`);
-  }
+/** Read only where somebody asks, and then once: people keep the notes of many launches. */
+function once<T>(read: () => T): () => T {
+  let value: { read: T } | null = null;
+  return () => {
+    value ??= { read: read() };
+    return value.read;
+  };
 }
 
-/** Without those that are on their way out. */
-function others({ list }: Surroundings, before: Session | null, notes: readonly LaunchNote[]): Session[] {
-  const isOver = (told: string): boolean =>
-    list.sessions.some(({ id, status }) => id === told && status.state === "stopped");
+/** Without those that are on their way out. Of what could not be read nobody knows whether it is over. */
+function others({ list }: Surroundings, before: Session | null, notes: () => readonly LaunchNote[]): Session[] {
+  const isOver = (told: string): boolean => list.complete && notLiveIn(list.sessions)(told);
   return list.sessions.filter(
-    (session) => (before === null || !isSameSession(session, before)) && !hasLetGo(session, notes, isOver),
+    (session) =>
+      (before === null || !isSameSession(session, before)) &&
+      (session.id !== null || !hasLetGo(session, notes(), isOver)),
   );
 }
 
@@ -126,11 +147,11 @@ function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occu
 
 /** The wished name, unless a live session has it. One that only goes on goes on without it. */
 function freeName(
-  { note: { name }, before, warn }: StartRequest,
+  name: string,
+  { before, warn }: StartRequest,
   around: Surroundings,
   notes: readonly LaunchNote[],
 ): string | null {
-  if (name === null) return null;
   const named = notes.filter((note) => note.name === name);
   const live = around.list.sessions.find(
     (session) =>

@@ -32,11 +32,16 @@ const patienceMs = 4_000;
  */
 export async function lookAround(env: Environment, wanted: Wanted = noneStopped): Promise<Surroundings> {
   const noted = readNotes(env).notes.map(({ session }) => session);
+  return await lookCloselyAround(env, wantedOr(wanted, withIds(noted)));
+}
+
+/** The same without what was launched and is over: its records are many. */
+export async function lookCloselyAround(env: Environment, wanted: Wanted): Promise<Surroundings> {
   // The sessions are derived from what every other command sees: a child between fork and exec, say, is no agent.
   const { list } = await observe({
     adapters,
     env,
-    wanted: wantedOr(wanted, withIds(noted)),
+    wanted,
     patienceMs,
     processes: (wish) => readProcesses({ ...wish, environment: new Set([...wish.environment, ...marks]) }),
   });

@@ -99,7 +99,10 @@ function placesOf({ agent, home, record, processes }: Session): WatchedPlace[] {
   const isClaim = (name: string): boolean => pids.some((pid) => name.startsWith(pid));
   const claims = adapter.claims === null ? [] : [{ path: join(home, adapter.claims.folder), isOwn: isClaim }];
   if (record === null)
-    return [...claims, ...adapter.records.map(({ folder }) => ({ path: join(home, literal(folder)), isOwn: any }))];
+    return [
+      ...claims,
+      ...adapter.records.map(({ folder }) => ({ path: join(home, literalFolder(folder)), isOwn: any })),
+    ];
   const { source, id } = record;
   const isOneFile = recordAt(adapter, source, id).set.assembled === undefined;
   const isRecord = (name: string): boolean => name.startsWith(basename(source));
@@ -107,4 +110,4 @@ function placesOf({ agent, home, record, processes }: Session): WatchedPlace[] {
 }
 
 /** "projects/*" → "projects" */
-const literal = (folder: string): string => folder.split("/*")[0] ?? folder;
+export const literalFolder = (folder: string): string => folder.split("/*")[0] ?? folder;

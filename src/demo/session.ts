@@ -1,5 +1,4 @@
 // One session in one process: its start, its steps (from arguments, a script or a prompt), and its end.
-import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { pause } from "../lib/deadline.ts";
 import { writeErr, writeOut } from "../sys/stdout.ts";
@@ -77,7 +76,7 @@ function sessionId(home: string, chosen: string | null, old: string | null): str
   if (chosen !== null && old !== null) return fail("--session-id and --resume exclude each other", 2);
   if (old !== null) return hasRecord(home, old) ? old : fail(`no such session: ${old}`, 1);
   if (chosen !== null) return hasRecord(home, chosen) ? fail(`session id in use: ${chosen}`, 1) : chosen;
-  return randomUUID();
+  return crypto.randomUUID();
 }
 
 const permissionOf = (word: string | null): string | null =>

@@ -2,7 +2,7 @@
 // Watch first, then look, then wait: what happens in between is told. Where the kernel does not tell, the caller looks often.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
+
 import { openInotify } from "./inotify.ts";
 import { callLinux } from "./libc.ts";
 import { openProcess, type ProcessHandle } from "./pidfd.ts";
@@ -140,6 +140,9 @@ function openUnlessFull(pid: number): ProcessHandle | "full" | null {
     throw error;
   }
 }
+
+/** Whatever the runtime has to do. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const always = (): boolean => true;
 

@@ -1,5 +1,5 @@
 // inotify(7): the kernel's word about files and folders.
-import { closeSync, readSync } from "node:fs";
+import { readSync } from "node:fs";
 import { callLinux, type LinuxLibc } from "./libc.ts";
 import { poll } from "./poll.ts";
 
@@ -17,9 +17,12 @@ interface Watch {
   wantsWritten(name: string): boolean;
 }
 
+/** Instances that nobody uses: closing one that has just watched something takes the kernel ten or twenty milliseconds. */
+const spare: number[] = [];
+
 /** null: no inotify here, or no instance left (128 per user by default). */
 export function openInotify(): Inotify | null {
-  const { result: fd } = call((libc) => libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  const fd = spare.pop() ?? call((libc) => libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)).result;
   if (fd < 0) return null;
   const watches = new Map<string, Watch>();
 
@@ -60,7 +63,13 @@ export function openInotify(): Inotify | null {
       }
       return news;
     },
-    close: () => closeSync(fd),
+    close() {
+      for (const number of new Set(watches.values().map((watch) => watch.number)))
+        call((libc) => libc.inotify_rm_watch(fd, number));
+      watches.clear();
+      this.drain();
+      spare.push(fd);
+    },
   };
 }
 
