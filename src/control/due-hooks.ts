@@ -9,14 +9,14 @@ import { spawnFree } from "../sys/spawn.ts";
 import { type Caller, callerOf } from "./guard.ts";
 import { heldIn } from "./holder.ts";
 import { hookEnvironment, runnerWord } from "./hooks.ts";
-import { type ReadNote, readNotes } from "./notes.ts";
+import { type ReadNote, readHookedNotes } from "./notes.ts";
 import { lookAround, type Surroundings } from "./surroundings.ts";
 
 type Warn = (text: string) => void;
 
 /** Looks only where there may be one. */
 export async function lookForDueHooks(env: Environment, warn: Warn): Promise<void> {
-  const notes = readNotes(env).notes.filter(isExitHookOpen);
+  const notes = readHookedNotes(env).filter(isExitHookOpen);
   if (notes.length === 0) return;
   try {
     const around = await lookAround(env);

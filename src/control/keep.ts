@@ -42,10 +42,10 @@ function keptUnderNumbers(env: Environment, notes: readonly ReadNote[]): Omit<Ke
   }));
 }
 
-/** By its files alone: whoever is still in use is not known yet. */
-export const mayHaveExpired = (env: Environment, notes: readonly ReadNote[], now: number): boolean =>
+/** By the files alone: who is still in use is not known yet. */
+export const mayHaveExpired = (env: Environment, now: number): boolean =>
   expired(
-    keptUnderNumbers(env, notes).map((kept) => ({ ...kept, inUse: false })),
+    keptUnderNumbers(env, []).map((kept) => ({ ...kept, inUse: false })),
     now,
   ).length > 0;
 

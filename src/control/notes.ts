@@ -1,12 +1,12 @@
 // Launch notes: what a person said at a launch and no agent knows (name, group, labels, prompt). They decorate rows; they
 // never create one and no status looks at them. Deleting them loses labels, nothing else.
 import { closeSync, fsyncSync, openSync, unlinkSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { fieldsOf, isUuid, textIn } from "../adapters/fields.ts";
 import { type Permission, permissions } from "../adapters/invocation.ts";
 import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import { findFiles, readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { type HookKind, type ReadHookRun, readHookRun } from "./hook-runs.ts";
@@ -85,13 +85,17 @@ export function writeNote(env: Environment, note: LaunchNote): void {
   writeFileAtomically(launchFiles(env, note.id).note, `${JSON.stringify({ schema, ...note })}\n`, "soon");
 }
 
-/** From now on it survives a power cut, too. */
+/** From now on it survives a power cut, too. Where there is none any more, nobody wants it. */
 export function keepNote(env: Environment, id: string): void {
-  const fd = openSync(launchFiles(env, id).note, "r");
   try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
+    const fd = openSync(launchFiles(env, id).note, "r");
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    if (!isGone(error)) throw error;
   }
 }
 
@@ -126,6 +130,12 @@ export function readNotes(env: Environment): { notes: ReadNote[]; problems: Prob
   }
   notes.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
   return { notes, problems };
+}
+
+/** Of launches with hooks: each has a lock for them beside its note, and all others need not be read. */
+export function readHookedNotes(env: Environment): ReadNote[] {
+  const { files } = findFiles(agentctlHome(env), { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.hook-lock$/ });
+  return files.flatMap(({ path }) => readNote(env, basename(path, ".hook-lock")) ?? []);
 }
 
 /** null: there is none, or nobody can read it. */

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive } from "../core/process.ts";
 import { isBusy, type Session } from "../core/session.ts";
-import { deadlineIn, pause } from "../lib/deadline.ts";
+import { deadlineIn } from "../lib/deadline.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
+import { openChanges } from "../sys/changes.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import type { Caller } from "./guard.ts";
 import { heldIn } from "./holder.ts";
@@ -32,24 +33,41 @@ export async function oneAtATime<T>(
   }
 }
 
+/** Whoever has the lock lets it go by closing the file, which the kernel tells; this is for disks of which it does not. */
+const lockSweepMs = 250;
+
 async function takeLock(path: string, interrupted: Promise<never>): Promise<number> {
   const deadline = deadlineIn(lockPatienceMs);
-  for (;;) {
-    const fd = openLock(path);
-    // Somebody may have removed the file since: then what we locked is not what the next one will lock.
-    if (tryLock(fd) && isStill(path, fd)) return fd;
+  let fd = openLock(path);
+  if (hasLock(path, fd)) return fd;
+  const changes = openChanges();
+  try {
+    for (;;) {
+      changes.path(path);
+      if (!isStill(path, fd)) {
+        const fresh = openLock(path);
+        closeSync(fd);
+        fd = fresh;
+      }
+      if (hasLock(path, fd)) return fd;
+      if (deadline.isOver())
+        throw new AgentctlError(
+          "timed-out",
+          `another agentctl has been starting something for ${lockPatienceMs / 1000} s`,
+          { hint: `it holds ${path}` },
+        );
+      await Promise.race([changes.next(lockSweepMs), interrupted]);
+    }
+  } catch (error) {
     closeSync(fd);
-    if (deadline.isOver())
-      throw new AgentctlError(
-        "timed-out",
-        `another agentctl has been starting something for ${lockPatienceMs / 1000} s`,
-        {
-          hint: `it holds ${path}`,
-        },
-      );
-    await Promise.race([pause(5), interrupted]);
+    throw error;
+  } finally {
+    changes.close();
   }
 }
+
+/** Somebody may have removed the file since: then what we locked is not what the next one will lock. */
+const hasLock = (path: string, fd: number): boolean => tryLock(fd) && isStill(path, fd);
 
 function openLock(path: string): number {
   try {
@@ -104,6 +122,7 @@ export interface Occupant {
   refuses: boolean;
   /** Just beginning, or without a session: in a moment it may be something else, or gone. */
   isPassing: boolean;
+  pids: number[];
   text: string;
 }
 
@@ -126,11 +145,17 @@ export function occupantsOf(
   const locks = readLocks(env, around.list.at).locks.filter((lock) => lock.place === place);
   const starting = startingHolders(around).filter((row) => placeOf(row.cwd) === place);
   return [
-    ...locks.map((lock) => ({ refuses: true, isPassing: false, text: lockedText(lock) })),
-    ...here.map((session) => ({ refuses: isBusy(session), isPassing: isNameless(session), text: describe(session) })),
+    ...locks.map((lock) => ({ refuses: true, isPassing: false, pids: [], text: lockedText(lock) })),
+    ...here.map((session) => ({
+      refuses: isBusy(session),
+      isPassing: isNameless(session),
+      pids: session.processes.map(({ identity }) => identity.pid),
+      text: describe(session),
+    })),
     ...starting.map(({ pid }) => ({
       refuses: true,
       isPassing: true,
+      pids: [pid],
       text: `a session that is just being launched (pid ${pid})`,
     })),
   ];

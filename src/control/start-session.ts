@@ -2,8 +2,9 @@
 
 import { AgentctlError } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";
-import { deadlineIn, pause } from "../lib/deadline.ts";
+import { deadlineIn } from "../lib/deadline.ts";
 import { withIds } from "../observe/wanted.ts";
+import { openChanges } from "../sys/changes.ts";
 import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
 import { hasLetGo, notLiveIn } from "./leaving.ts";
@@ -60,12 +61,30 @@ async function startWhenSettled(
       return await oneAtATime(request.env, () => startAlone(request, commit, look), interrupted);
     } catch (error) {
       if (!(error instanceof Unsettled)) throw error;
+      await Promise.race([untilOneEnds(error.pids), interrupted]);
     }
-    await Promise.race([pause(50), interrupted]);
   }
 }
 
-class Unsettled extends Error {}
+class Unsettled extends Error {
+  /** The processes that may show in a moment what they are. */
+  constructor(readonly pids: readonly number[]) {
+    super();
+  }
+}
+
+/** Who begins shows it in ways of its own: that is looked for by the clock. Who is gone already has left more than its process. */
+const beginningMs = 100;
+const goneMs = 20;
+
+async function untilOneEnds(pids: readonly number[]): Promise<void> {
+  const changes = openChanges();
+  try {
+    await changes.next(pids.every((pid) => changes.process(pid)) ? beginningMs : goneMs);
+  } finally {
+    changes.close();
+  }
+}
 
 /** The ids of all sessions that were there before. */
 export interface Known {
@@ -92,14 +111,17 @@ async function startAlone(
     const ref = request.ref ?? before.id ?? "";
     const starting = startingHolders(around).find(({ given }) => given === nameOf(before));
     guardTarget(now, ref, caller, around, notes());
-    if (look === "may change" && (isLeaving(now) || starting !== undefined)) throw new Unsettled();
+    if (look === "may change" && (isLeaving(now) || starting !== undefined))
+      throw new Unsettled([...pidsOf(now), ...(starting === undefined ? [] : [starting.pid])]);
     if (starting !== undefined)
       throw new AgentctlError("refused", `${ref} is just being continued by pid ${starting.pid}`);
     checkContinuable(now, ref);
   }
   const name = note.name === null ? null : freeName(note.name, request, around, notes());
   const occupants = occupantsOf(request.cwd, others(around, before, notes), around, caller, env);
-  if (look === "may change" && !request.share && occupants.some(({ isPassing }) => isPassing)) throw new Unsettled();
+  const passing = occupants.filter(({ isPassing }) => isPassing);
+  if (look === "may change" && !request.share && passing.length > 0)
+    throw new Unsettled(passing.flatMap(({ pids }) => pids));
   checkPlace(request, occupants);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
@@ -115,6 +137,8 @@ async function startAlone(
   // Its holder is in the process table by now: whoever looks next sees it.
   return { known, starting: new StartedLaunch(wanted) };
 }
+
+const pidsOf = ({ processes }: Session): number[] => processes.map(({ identity }) => identity.pid);
 
 /** Read only where somebody asks, and then once: people keep the notes of many launches. */
 function once<T>(read: () => T): () => T {

@@ -6,7 +6,7 @@ import type { Environment } from "../observe/homes.ts";
 import { isExitHookOpen, runDueHooks } from "./due-hooks.ts";
 import { callerOf } from "./guard.ts";
 import { forgetExpired, mayHaveExpired } from "./keep.ts";
-import { keepNote, readNotes } from "./notes.ts";
+import { keepNote, readHookedNotes } from "./notes.ts";
 import { lookCloselyAround } from "./surroundings.ts";
 
 /** Looks only where there may be something. That it could not be done is no reason to fail: the next one will do it. */
@@ -17,9 +17,8 @@ export async function tidyUp(
 ): Promise<void> {
   try {
     for (const id of launches) keepNote(env, id);
-    const { notes } = readNotes(env);
-    const open = notes.filter(isExitHookOpen);
-    const hasOld = mayHaveExpired(env, notes, Date.now());
+    const open = readHookedNotes(env).filter(isExitHookOpen);
+    const hasOld = mayHaveExpired(env, Date.now());
     if (open.length === 0 && !hasOld) return;
     const sessions = new Set(open.map(({ session }) => session));
     const around = await lookCloselyAround(env, (id) => sessions.has(id));
