@@ -6,6 +6,7 @@ import { appendFileSync, linkSync, mkdtempSync, readFileSync, renameSync, rmSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Changes, openChanges } from "../../src/sys/changes.ts";
+import { openWatchers } from "../../src/sys/watchers.ts";
 
 const LONG_MS = 10_000;
 const module = JSON.stringify(require.resolve("../../src/sys/changes.ts"));
@@ -184,6 +185,31 @@ describe("paths", () => {
     await expectTold(changes, () => appendFileSync(path, "x"));
   });
 
+  test("what is written in a folder counts by its name; what is made or removed there always does", async () => {
+    using changes = opened();
+    const sub = mkdtempSync(join(folder, "sub-"));
+    const [mine, other] = [join(sub, "mine"), join(sub, "other")];
+    for (const path of [mine, other]) writeFileSync(path, "");
+    expect(changes.path(sub, (name) => name === "mine")).toBe(true);
+    appendFileSync(other, "x");
+    expect(await changes.next(50)).toBe("quiet");
+    await expectTold(changes, () => appendFileSync(mine, "x"));
+    await expectTold(changes, () => rmSync(other));
+    await expectTold(changes, () => writeFileSync(other, "x"));
+  });
+
+  test("of what was watched before by another one nothing is told", async () => {
+    const path = newFile();
+    {
+      using before = opened();
+      expect(before.path(path)).toBe(true);
+      appendFileSync(path, "x");
+    }
+    using changes = opened();
+    appendFileSync(path, "x");
+    expect(await changes.next(50)).toBe("quiet");
+  });
+
   test("one that is not there", async () => {
     using changes = opened();
     expect(changes.path(join(folder, "absent"))).toBe(false);
@@ -237,6 +263,37 @@ describe("the wait", () => {
     expect(performance.now() - sentAt).toBeLessThan(1_000);
   });
 
+  test("lets a handler of a signal run that came just before it", async () => {
+    const child = script(`
+      let handledAt = null;
+      process.on("SIGUSR1", () => { handledAt = performance.now(); });
+      const changes = openChanges();
+      // It has slept long: its next rest would be as long again.
+      const wait = changes.next(3_000);
+      setTimeout(() => {
+        const sentAt = performance.now();
+        process.kill(process.pid, "SIGUSR1");
+        setTimeout(() => console.log(handledAt - sentAt < 500), 10);
+      }, 700);
+      await wait;`);
+    expect(await firstLine(child)).toBe("true");
+    child.kill("SIGKILL");
+  });
+
+  test("two waits at once: each is told of its own, in time", async () => {
+    using mine = opened();
+    using theirs = opened();
+    const [quiet, busy] = [mkdtempSync(join(folder, "quiet-")), mkdtempSync(join(folder, "busy-"))];
+    expect([mine.path(quiet), theirs.path(busy)]).toEqual([true, true]);
+    const other = mine.next(LONG_MS);
+    spawn("sh", ["-c", `sleep 0.6; : >'${busy}/made'; sleep 0.6; : >'${quiet}/made'`]);
+    const started = performance.now();
+    expect(await theirs.next(LONG_MS)).toBe("changed");
+    expect(performance.now() - started).toBeLessThan(3_000);
+    expect(await other).toBe("changed");
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
   test("without a descriptor left, the caller is told to look again", async () => {
     const text = `import { openChanges } from ${module};
       import { openSync } from "node:fs";
@@ -249,6 +306,33 @@ describe("the wait", () => {
     let output = "";
     for await (const chunk of child.stdout) output += String(chunk);
     expect(output).toBe("EMFILE\ntrue changed\n");
+  });
+});
+
+describe("where there is no inotify", () => {
+  test("the runtime's watchers tell: what is made, what is written to it by whom it matters, and what is gone", async () => {
+    const sub = mkdtempSync(join(folder, "sub-"));
+    const [mine, other] = [join(sub, "mine"), join(sub, "other")];
+    for (const path of [mine, other]) writeFileSync(path, "");
+    const watchers = openWatchers();
+    try {
+      const watch = (): string => watchers.watch(sub, (name) => name === "mine");
+      expect([watch(), watch(), watchers.watch(join(sub, "absent"), () => true)]).toEqual([
+        "watched",
+        "watched",
+        "absent",
+      ]);
+      appendFileSync(other, "x");
+      expect(await watchers.rung(100)).toBe(false);
+      appendFileSync(mine, "x");
+      expect(await watchers.rung(LONG_MS)).toBe(true);
+      while (await watchers.rung(50));
+      rmSync(sub, { recursive: true });
+      expect(await watchers.rung(LONG_MS)).toBe(true);
+      expect(watch()).toBe("absent");
+    } finally {
+      watchers.close();
+    }
   });
 });
 
