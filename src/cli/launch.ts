@@ -1,12 +1,13 @@
 // agentctl launch: starts an agent and answers with its session's id. It works on when this command, and the terminal, are gone.
+import { adapters } from "../adapters/registry.ts";
 import type { Launched } from "../control/launch.ts";
 import { readNote } from "../control/notes.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
-import type { Known, StartRequest } from "../control/start-session.ts";
+import type { StartRequest } from "../control/start-session.ts";
 import { tidyUp } from "../control/tidy.ts";
-import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { lookAtSessions } from "../observe/observe.ts";
+import { withIds } from "../observe/wanted.ts";
 import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
@@ -39,16 +40,17 @@ export const launch: Command = {
 
 /** stdout is the id alone, as soon as it is known, or the JSON of the contract; the rest is talk. */
 export async function tellStart(
-  launched: Launched & Known,
+  launched: Launched,
   request: StartRequest,
   json: boolean,
   context: Context,
 ): Promise<void> {
-  const { id, launch: number, problem, known } = launched;
+  const { id, launch: number, problem } = launched;
   if (!json) context.out(`${id}\n`);
   if (problem !== null) context.err(`agentctl: ${problem}\n`);
-  const ref = shortestRef(id, known);
-  const session = await sessionNow(id, request);
+  const list = await lookAtSessions({ adapters, env: request.env, wanted: withIds([id]) });
+  const ref = shortestRef(id, list);
+  const session = list.sessions.find((each) => each.id === id && each.home === request.home) ?? null;
   const hook = readNote(context.env, number)?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
@@ -61,10 +63,4 @@ export async function tellStart(
     context.err(`agentctl: ${ref} is ${word}${where}${who}; agentctl logs -f ${ref}\n`);
   }
   await tidyUp([number], context.env, request.warn);
-}
-
-/** What other agents do has nothing to do with it. */
-async function sessionNow(id: string, { adapter, env, home }: StartRequest): Promise<Session | null> {
-  const { sessions } = await lookAtSessions({ adapters: [adapter], env, wanted: (each) => each === id });
-  return sessions.find((session) => session.id === id && session.home === home) ?? null;
 }

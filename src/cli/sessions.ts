@@ -99,11 +99,11 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
 
 const nobody: readonly string[] = [];
 
-/** The same of one among others. */
-export function shortestRef(id: string, others: readonly string[]): string {
-  const start = id.slice(0, shortestPrefix);
-  const near = others.filter((other) => other !== id && other.startsWith(start));
-  return trimDash(id.slice(0, Math.max(shortestPrefix, ...near.map((other) => sharedPrefix(id, other) + 1))));
+/** Of one session that was asked for by its id. */
+export function shortestRef(id: string, { sessions, unopened }: SessionList): string {
+  const others = [...sessions.flatMap((session) => session.id ?? []), ...unopened.flatMap(({ ids }) => ids)];
+  const near = others.filter((other) => other !== id && other.startsWith(id.slice(0, likeness)));
+  return trimDash(id.slice(0, Math.max(likeness, ...near.map((other) => sharedPrefix(id, other) + 1))));
 }
 
 /** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */

@@ -5,7 +5,7 @@ import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
 import { MayStillBegin } from "./start-hosted.ts";
-import { interruption, type Known, type StartRequest, startSession } from "./start-session.ts";
+import { interruption, type StartRequest, startSession } from "./start-session.ts";
 import { addWorktree, commitAt, type MadeWorktree, undoWorktree, type WorktreeWish } from "./worktrees.ts";
 
 export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
@@ -14,7 +14,7 @@ export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
 }
 
 export interface Started {
-  launched: Launched & Known;
+  launched: Launched;
   /** With the directory that it really began in. */
   request: StartRequest;
 }

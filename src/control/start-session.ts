@@ -30,11 +30,11 @@ export interface StartRequest extends Omit<LaunchOrder, "note"> {
 export async function startSession(
   request: StartRequest,
   commit: Promise<string | null> | string | null = request.note.commit,
-): Promise<Launched & Known> {
+): Promise<Launched> {
   const { interrupted, release } = interruption();
   try {
-    const { starting, known } = await startWhenSettled(request, Promise.resolve(commit), interrupted);
-    return { ...(await starting.begun(interrupted)), known };
+    const starting = await startWhenSettled(request, Promise.resolve(commit), interrupted);
+    return await starting.begun(interrupted);
   } finally {
     release();
   }
@@ -51,7 +51,7 @@ async function startWhenSettled(
   request: StartRequest,
   commit: Promise<string | null>,
   interrupted: Promise<never>,
-): Promise<Started> {
+): Promise<Starting> {
   // Where nothing is started nobody asks for it.
   commit.catch(() => {});
   const deadline = deadlineIn(settleMs);
@@ -86,20 +86,13 @@ async function untilOneEnds(pids: readonly number[]): Promise<void> {
   }
 }
 
-/** The ids of all sessions that were there before. */
-export interface Known {
-  known: readonly string[];
-}
-
-interface Started extends Known {
-  starting: Pick<StartedLaunch, "begun">;
-}
+type Starting = Pick<StartedLaunch, "begun">;
 
 async function startAlone(
   request: StartRequest,
   commit: Promise<string | null>,
   look: "final" | "may change",
-): Promise<Started> {
+): Promise<Starting> {
   const { env, order, note, before } = request;
   const around = await lookCloselyAround(env, withIds([before?.id]));
   const caller = callerOf(around, env);
@@ -126,16 +119,11 @@ async function startAlone(
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
   const wanted = { ...request, note: { ...note, name, launchedBy, commit: await commit } };
-  const known = [
-    ...around.list.sessions.flatMap(({ id }) => id ?? []),
-    ...around.list.unopened.flatMap(({ ids }) => ids),
-  ];
   const { host } = request.adapter;
   // A host takes its time: nobody else waits for that.
-  if (host?.create !== undefined)
-    return { known, starting: { begun: (interrupted) => startInHost(wanted, host, interrupted) } };
+  if (host?.create !== undefined) return { begun: (interrupted) => startInHost(wanted, host, interrupted) };
   // Its holder is in the process table by now: whoever looks next sees it.
-  return { known, starting: new StartedLaunch(wanted) };
+  return new StartedLaunch(wanted);
 }
 
 const pidsOf = ({ processes }: Session): number[] => processes.map(({ identity }) => identity.pid);

@@ -3,6 +3,7 @@
 import { AgentctlError } from "../core/problem.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
+import { withIds } from "../observe/wanted.ts";
 import { isExitHookOpen, runDueHooks } from "./due-hooks.ts";
 import { callerOf } from "./guard.ts";
 import { forgetExpired, mayHaveExpired } from "./keep.ts";
@@ -20,8 +21,7 @@ export async function tidyUp(
     const open = readHookedNotes(env).filter(isExitHookOpen);
     const hasOld = mayHaveExpired(env, Date.now());
     if (open.length === 0 && !hasOld) return;
-    const sessions = new Set(open.map(({ session }) => session));
-    const around = await lookCloselyAround(env, (id) => sessions.has(id));
+    const around = await lookCloselyAround(env, withIds(open.map(({ session }) => session)));
     runDueHooks(around, open, callerOf(around, env), env, warn);
     if (hasOld) forgetExpired(env, around, Date.now());
   } catch (error) {

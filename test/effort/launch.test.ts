@@ -7,6 +7,7 @@ import { workOf } from "./counting-fs.ts";
 
 const { lookCloselyAround } = await import("../../src/control/surroundings.ts");
 const { tidyUp } = await import("../../src/control/tidy.ts");
+const { noneStopped } = await import("../../src/observe/wanted.ts");
 
 const folder = throwAwayFolder();
 const env = { HOME: folder.path, PATH: "/bin" };
@@ -33,7 +34,7 @@ beforeAll(() => {
 afterAll(() => folder[Symbol.dispose]());
 
 test("the look before a start opens nothing of them", async () => {
-  const { opened, bytes, asked } = await workOf(() => lookCloselyAround(env, () => false));
+  const { opened, bytes, asked } = await workOf(() => lookCloselyAround(env, noneStopped));
   expect({ opened, bytes }).toEqual({ opened: 0, bytes: 0 });
   expect(asked).toBeLessThan(60);
 });
