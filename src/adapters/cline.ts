@@ -134,6 +134,8 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     waiting: null,
     background: null,
     job: null,
+    // The hub has many at a time.
+    ...(isHosted(state) ? {} : { begunAt: timeIn(state, "started_at") }),
     // A run without an interface ends with its session; an interface and the hub go on.
     isOver: isEnded(state) && (state["interactive"] !== false || isHosted(state)),
   });
@@ -156,7 +158,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     createdAt: timeIn(state, "started_at"),
     lastMessageAt: tail.length === 0 ? null : millisIn(tail[0] ?? {}, "ts"),
     writtenAt: file.writtenAt,
-    turn: turnOf(state, tail),
+    turn: turnOf(state, tail, file.writtenAt),
     waiting: waitingOf(state, tail, pending),
     pending,
     background: null,
@@ -209,7 +211,7 @@ function pendingCall([newest]: readonly Fields[]): Waiting | null {
 }
 
 /** Cline's own word about the session; its messages say only what a turn is at. */
-function turnOf(state: Fields, tail: readonly Fields[]): Turn {
+function turnOf(state: Fields, tail: readonly Fields[], writtenAt: number): Turn {
   const status = textIn(state, "status") ?? "";
   const lastAt = millisIn(tail[0] ?? {}, "ts");
   const ended = lookUp(endings, status);
@@ -219,7 +221,7 @@ function turnOf(state: Fields, tail: readonly Fields[]): Turn {
     return { state: "closed", at: timeIn(state, "ended_at") ?? lastAt, outcome };
   }
   if (status === "running" || status === "pending")
-    return { state: "open", since: openSince(state, tail), doubt: doubtOf(state, tail) };
+    return { state: "open", since: openSince(state, tail, writtenAt), doubt: doubtOf(state, tail) };
   if (status !== "idle") return { state: "unclear", why: `an unknown status: "${status}"` };
   // A session is begun with its first prompt; until that is taken up it says the same.
   return tail.length === 0 ? { state: "none" } : { state: "closed", at: lastAt, outcome: outcomeOf(tail) };
@@ -246,12 +248,15 @@ function waitingOf(state: Fields, tail: readonly Fields[], pending: Waiting | nu
 const isHosted = (state: Fields): boolean => typeof fieldsIn(state, "metadata")["autoApproveTools"] === "boolean";
 const hubDoubt = "in Cline's hub: whether somebody still works on it is not recorded";
 
-/** A prompt is recorded with the first answer to it; until then the newest message is of the turn before. */
-function openSince(state: Fields, tail: readonly Fields[]): number | null {
+/**
+ * A prompt is recorded with the first answer to it; until then the newest message is of the turn before, and only the state was
+ * written since.
+ */
+function openSince(state: Fields, tail: readonly Fields[], writtenAt: number): number | null {
   if (tail.length === 0) return timeIn(state, "started_at");
   const [newest] = tail;
   const isAnswered = newest?.["role"] === "assistant" && pendingCall(tail) === null;
-  return isAnswered ? null : millisIn(tail.at(-1) ?? {}, "ts");
+  return isAnswered ? writtenAt : millisIn(tail.at(-1) ?? {}, "ts");
 }
 
 function outcomeOf([newest = {}]: readonly Fields[]): Outcome {

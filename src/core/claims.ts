@@ -54,8 +54,15 @@ export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: bo
     return isBlind(row)
       ? { kind: "cannot-tell", why: `process ${pid} may be the announced one, but we may not look at it`, rule: "R2" }
       : { kind: "dead", why: `pid ${pid} is now another program (${row.name})` };
-  if (claim.start === null && claim.writtenAt !== null && row.startedAt > claim.writtenAt + clockSlackMs)
+  const aheadMs = claim.start === null && claim.writtenAt !== null ? row.startedAt - claim.writtenAt : 0;
+  if (aheadMs > clockSlackMs)
     return { kind: "dead", why: `pid ${pid} was recycled: it started after the announcement was written` };
+  if (aheadMs > startSlackMs)
+    return {
+      kind: "cannot-tell",
+      why: `pid ${pid} may have been recycled: it started just after the announcement was written, or the clock was set`,
+      rule: "R1",
+    };
   return { kind: "owner", row };
 }
 

@@ -106,6 +106,11 @@ export interface PidClaim {
   background: Background | null;
   /** The name under which the agent's own supervisor runs it; null: it runs by itself. */
   job: string | null;
+  /**
+   * When the process began the session, where it has one at a time and leaves its word about each of them: of several that are not
+   * over it has the newest, and who took up the others is not said.
+   */
+  begunAt?: number | null;
   /** By its own word the process has left the session, and may live on without it. */
   isOver?: boolean;
 }

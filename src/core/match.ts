@@ -1,6 +1,6 @@
 // Which live process has which session, and how sure that is. Rules 1, 8, 9 and 10 of docs/truth.md.
 import { claimedRow, isBlind, judgeClaim } from "./claims.ts";
-import { anyPid, type Evidence, type Store } from "./evidence.ts";
+import { anyPid, type Evidence, type PidClaim, type Store } from "./evidence.ts";
 import {
   type AgentProcess,
   add,
@@ -119,11 +119,15 @@ function matchClaims(
       const row = claimedRow(claim, table);
       const process = own.find((candidate) => candidate.row === row) ?? null;
       const verdict = judgeClaim(claim, row, process !== null, table);
+      const next = verdict.kind === "owner" ? begunSince(claim, store) : null;
       if (verdict.kind === "dead") add(found.deadClaims, key, { claim, why: verdict.why });
       else if (verdict.kind === "cannot-tell")
         add(found.doubts, key, { why: verdict.why, source: claim.source, rule: verdict.rule });
       else if (claim.isOver === true) continue;
-      else if (process?.role === "host")
+      else if (next !== null) {
+        const why = `process ${claim.pid} began it, and another session since (${next}): who has taken it up again is not said`;
+        add(found.doubts, key, { why, source: claim.source, rule: "R9" });
+      } else if (process?.role === "host")
         addOwner(found, key, { kind: "host", host: null, row: verdict.row, address: `process ${pid}`, hosted: null });
       else {
         addOwner(found, key, { kind: "process", row: verdict.row, link: "announced", source: claim.source, claim });
@@ -134,6 +138,17 @@ function matchClaims(
       }
     }
   }
+}
+
+/** A session that the same process began later, and has not left. */
+function begunSince({ pid, begunAt }: PidClaim, { claims }: Store): string | null {
+  if (begunAt == null) return null;
+  const later = claims.flatMap(({ reading }) =>
+    reading.ok && reading.value.pid === pid && reading.value.isOver !== true && (reading.value.begunAt ?? 0) > begunAt
+      ? [reading.value.session]
+      : [],
+  );
+  return later[0] ?? null;
 }
 
 /** Somebody may be announcing any session of this store: a live process that we know, or one that we cannot rule out. */

@@ -15,6 +15,7 @@ export function adopt(world: World, session: Session, pid: number, bornMs: numbe
     bornMs,
     session: id,
     also: null,
+    hosted: null,
     word,
     wrapper: null,
     orders: null,

@@ -27,6 +27,12 @@ export interface Format {
   claims: ClaimFormat | null;
   /** Records are rows of a database instead of files of lines. */
   database: DatabaseFormat | null;
+  /** Records are whole documents, which also say who has the session. */
+  documents?: DocumentsFormat;
+  /** A process that has sessions for others and is none itself. */
+  hub?: HubFormat;
+  /** False: it makes up its ids itself, so that agentctl cannot assign one to a new session. */
+  choosesId?: false;
   /** Only the first line says whose record it is: without it nobody can tell which sessions there are. */
   idInside: boolean;
   /** The file whose kernel lock is the announcement; null: there is none. */
@@ -59,7 +65,7 @@ export interface Format {
   lines(session: Session, event: string, fields: Fields, actor: Twin | null): string;
   /** What the process says of itself from now on; null: it never does, or not about this. */
   wordAfter(session: Session, event: string, fields: Fields, actor: Twin): Word | null;
-  firstWord(argv: readonly string[], session: Session): Word;
+  firstWord(argv: readonly string[], session: Pick<Session, "turnOpen" | "asking">): Word;
   reader: Reader;
 }
 
@@ -90,6 +96,29 @@ export interface DatabaseFormat {
   lines(database: Database, id: string): Fields[] | null;
   /** The same from what older versions kept, which counts where the database has no such session. */
   oldLines(home: string, id: string): Fields[] | null;
+}
+
+/** What a process keeps in mind, and replaces with every change. */
+export interface DocumentsFormat {
+  /** What stands in which file of the record's folder, after one more line of `Format.lines`. */
+  put(session: Session, line: Fields): Record<string, string>;
+  /** Lines out of what stands there; null: there is no such session. The first one is the session's own. */
+  lines(session: Session): Fields[] | "unreadable" | null;
+  /** The process that has it by the record's word, and when that was written. */
+  owner(session: Session): { pid: number; writtenMs: number } | null;
+  /** Files that the record consists of besides its first one. */
+  others(session: Session): string[];
+  /** By the first line of the record nobody has it any more. */
+  isOver(first: Line): boolean;
+  /** What a process writes that leaves its session. */
+  parting(session: Session, outcome: "completed" | "interrupted"): string;
+  /** A person may begin a new session in it. */
+  mayClear(twin: Pick<Twin, "argv">): boolean;
+}
+
+export interface HubFormat {
+  argv(cwd: string): string[];
+  environment: Record<string, string>;
 }
 
 export type Fields = Record<string, unknown>;

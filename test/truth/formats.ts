@@ -1,6 +1,7 @@
 // Every format that the harness plays.
 import type { Format } from "./format.ts";
 import { claudeFormat } from "./format-claude.ts";
+import { clineFormat } from "./format-cline.ts";
 import { codexFormat } from "./format-codex.ts";
 import { copilotFormat } from "./format-copilot.ts";
 import { demoFormat } from "./format-demo.ts";
@@ -18,4 +19,5 @@ export const formats: readonly Format[] = [
   copilotFormat,
   geminiFormat,
   qwenFormat,
+  clineFormat,
 ];

@@ -36,7 +36,7 @@ function rowOf({ agent, id, status, processes }: Session): Gist {
     state: status.state,
     activity: status.state === "running" ? status.activity : null,
     outcome: status.state === "stopped" ? status.outcome : null,
-    link: owner?.kind === "process" ? owner.link : null,
+    link: owner?.kind === "host" ? "announced" : (owner?.link ?? null),
     process: processes[0]?.identity ?? null,
   };
 }

@@ -2,6 +2,7 @@
 // It knows every process; it shares no code with the product, only the written format and the contract.
 import { type Claim, isFromHere, readClaims } from "./announcement.ts";
 import { aroundStartMs, directoryLinks, type Links } from "./directory.ts";
+import { suspicionOf } from "./oracle-hosts.ts";
 import { pidNamespace } from "./proc.ts";
 import type { RecordReading, Turn } from "./record.ts";
 import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
@@ -77,7 +78,7 @@ export function expect(world: World): Expected {
 function look(world: World, store: Store): Sight {
   const { format, claimsFolder, claimsBroken } = store;
   const live = world.twins.filter((twin) => twin.format === format && isAlive(twin));
-  const announced = new Set(live.filter((twin) => world.isAnnounced(twin)));
+  const announced = new Set(live.filter((twin) => twin.hosted !== null || world.isAnnounced(twin)));
   const claims =
     claimsBroken || claimsFolder === null || format.claims === null ? [] : readClaims(claimsFolder, format.claims);
   const understood = claims.flatMap(({ claim }) => (claim === null ? [] : [claim]));
@@ -93,7 +94,7 @@ function look(world: World, store: Store): Sight {
   const lost = format.idInside ? [...readings].filter(([, reading]) => isOfUnknown(reading)) : [];
   const someClaimUnread = claimsBroken || claims.some(({ claim }) => claim === null);
   const movers = live.filter((twin) => !announced.has(twin) && mayHaveMoved(twin, readings));
-  const isNamed = (session: Session) => live.some((twin) => serves(twin, session.id) && !nameless.includes(twin));
+  const isNamed = (session: Session) => live.some((twin) => has(world, twin, session) && !nameless.includes(twin));
   return {
     world,
     store,
@@ -139,8 +140,13 @@ const begin = (id: string): string => id.slice(0, 8);
 
 const isOfUnknown = ({ kind }: RecordReading): boolean => ["unreadable", "garbage", "headless"].includes(kind);
 
+/** What a host opened again it does not say. */
+function has(world: World, twin: Twin, { id }: Session): boolean {
+  return serves(twin, id) && (twin.hosted === null || world.isAnnounced(twin, id));
+}
+
 function expectSession(sight: Sight, session: Session): Expectation {
-  const owners = sight.live.filter((twin) => serves(twin, session.id) && mayOwn(twin, sight));
+  const owners = sight.live.filter((twin) => has(sight.world, twin, session) && mayOwn(twin, sight));
   const named = owners.filter((twin) => !sight.nameless.includes(twin) && !sight.muted.includes(twin));
   const muted = owners.filter((twin) => sight.muted.includes(twin));
   const reading = told(sight, session);
@@ -171,6 +177,7 @@ function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expecta
   const { must, guesses } = byDirectory(sight, session, owners);
   if (must.length > 0) return { session, row, answers: must };
   const answers: Answer[] = [{ state: "unknown" }, ...guesses];
+  if (suspicionOf(sight.live, session, readingOf(sight, session)) === "sure") return { session, row, answers };
   if (owners.every((twin) => sight.links.isUnseen(twin, session)) && !sight.links.isDoubted(session))
     answers.push(...deadAnswers(told(sight, session)).map((answer) => ({ ...answer, unseen: true })));
   return { session, row, answers };
@@ -179,7 +186,8 @@ function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expecta
 function expectDead(sight: Sight, session: Session): Expectation {
   const elsewhere = sight.claimedElsewhere.has(session.id);
   const row = rowOf(sight, session, elsewhere);
-  if (elsewhere || sight.unlisted) return { session, row, answers: [{ state: "unknown" }] };
+  const suspicion = suspicionOf(sight.live, session, readingOf(sight, session));
+  if (elsewhere || sight.unlisted || suspicion === "sure") return { session, row, answers: [{ state: "unknown" }] };
   const { must, guesses } = byDirectory(sight, session, []);
   if (sight.lost.has(begin(session.id))) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   if (must.length > 0) return { session, row, answers: must };
@@ -187,7 +195,8 @@ function expectDead(sight: Sight, session: Session): Expectation {
   if (sight.links.isDoubted(session)) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   const answers = deadAnswers(told(sight, session));
   // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
-  if (sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread) answers.push({ state: "unknown" });
+  const isVague = sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread;
+  if (isVague || suspicion === "maybe") answers.push({ state: "unknown" });
   return { session, row, answers: [...answers, ...guesses] };
 }
 

@@ -63,6 +63,8 @@ export type RecordReading =
   | { kind: "headless"; says: Turn }
   | {
       kind: "record";
+      /** Its first line. */
+      first: Line;
       cwd: string | null;
       lastAtMs: number;
       says: Turn;
@@ -108,6 +110,7 @@ function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
   const messages = good.filter((line) => reader.isMessage?.(line) ?? true);
   return {
     kind: "record",
+    first: header,
     cwd: good.find(({ cwd }) => cwd !== null)?.cwd ?? null,
     lastAtMs: Math.max(...(messages.length > 0 ? messages : good).map(({ atMs }) => atMs).filter(Number.isFinite)),
     says,

@@ -78,7 +78,7 @@ export const faultSteps: Record<string, Action> = {
 
   "huge-record": {
     weight: 0.3,
-    targets: (world) => numbersOf(world, (session) => isRecordFile(world, session)),
+    targets: (world) => numbersOf(world, (session) => isRecordFile(world, session) && isOfLines(session)),
     run: askHuge,
   },
   "odd-announcement": { weight: 1, targets: (world) => (world.liveBroken ? [] : [0]), run: askOddAnnouncement },
@@ -164,7 +164,8 @@ async function earlierBoot(world: World, target: number, dice: Dice): Promise<vo
 
 // A silent process is linked to records younger than itself: there, times are the only truth, and must stay true.
 function mayShift(world: World, session: Session): boolean {
-  return isRecordFile(world, session) && world.liveWriters(session).every((twin) => twin.argvSession === session.id);
+  const isFile = isRecordFile(world, session) && isOfLines(session);
+  return isFile && world.liveWriters(session).every((twin) => twin.argvSession === session.id);
 }
 
 async function shiftTimes(world: World, target: number, dice: Dice): Promise<void> {
@@ -351,6 +352,11 @@ function settingsPath(world: World): string {
 
 function isDemo({ format }: Session): boolean {
   return format.agent === "demo";
+}
+
+/** A document that says who has it is not for others to write. */
+function isOfLines({ format }: Session): boolean {
+  return format.documents === undefined;
 }
 
 function isWhole(world: World): boolean {

@@ -1,6 +1,7 @@
 // Steps that start, stop and disturb processes.
 import { writeFileSync } from "node:fs";
 import { noteTag } from "./allowances.ts";
+import { aroundStartMs } from "./directory.ts";
 import type { Format, Manner } from "./format.ts";
 import { errorCode, ignoresTerm, readProcStat, until } from "./proc.ts";
 import type { Dice } from "./random.ts";
@@ -28,11 +29,18 @@ export const processSteps: Record<string, Action> = {
     targets: (world) => (world.sessions.size < mostSessions ? [nextNumber(world)] : []),
     run: start,
   },
+  "start-hub": {
+    weight: 3,
+    targets: (world) => (hublessIn(world).length > 0 ? [0] : []),
+    async run(world, _target, dice) {
+      await world.startHub(dice.pick(hublessIn(world)), dice.pick(world.places));
+    },
+  },
   nest: {
     weight: 2,
-    targets: sessionsWith((_world, twin) => takesOrders(twin)),
+    targets: sessionsWith((_world, twin) => mayNest(twin)),
     async run(world, target, dice) {
-      const parent = pickTwin(world, target, dice, takesOrders);
+      const parent = pickTwin(world, target, dice, mayNest);
       const { format } = parent;
       const session = world.addSession(sideNumber(world, dice), format.newId(dice), parent.cwd, format);
       const twin = await world.startNested(parent, session);
@@ -47,6 +55,12 @@ export const processSteps: Record<string, Action> = {
     async run(world, target, dice) {
       const session = world.session(target);
       leaveNothingHeldBack(world, session);
+      const hub = hubOf(world, session.format);
+      if (hub !== null && dice.chance(0.3)) {
+        hub.hosted?.add(session.id);
+        if (dice.chance(0.7)) appendLine(world, session, "prompt", { text: "go on" });
+        return;
+      }
       const twin = await begin(world, session, "resume", dice);
       const speaks = dice.chance(0.8);
       if (speaks && world.canAnnounce(twin)) await world.announce(twin);
@@ -98,7 +112,7 @@ export const processSteps: Record<string, Action> = {
         process.kill(twin.pid, "SIGTERM");
         return;
       }
-      if (twin.format.tidiesOnTerm) world.retract(twin);
+      if (twin.format.tidiesOnTerm || twin.hosted !== null) world.retract(twin);
       await signal(twin, "SIGTERM");
     },
   },
@@ -147,12 +161,32 @@ export const processSteps: Record<string, Action> = {
 async function start(world: World, number: number, dice: Dice): Promise<void> {
   const format = dice.pick(world.cast);
   const session = world.addSession(number, format.newId(dice), dice.pick(world.places), format);
+  const hub = hubOf(world, format);
+  if (hub !== null && dice.chance(0.5)) {
+    hub.hosted?.add(session.id);
+    writeBeginning(world, session, dice);
+    return;
+  }
   const manner = dice.pick(["announced", "announced", "announced", "argv", "nameless"] as const);
   const twin = await begin(world, session, manner, dice);
   if (speaks(manner, format) && world.canAnnounce(twin)) await world.announce(twin);
   // Else the record comes late, or never.
   if (dice.chance(0.85)) writeBeginning(world, session, dice);
 }
+
+/** Where one is, new sessions live in it. */
+function hubOf(world: World, format: Format): Twin | null {
+  return world.twins.find((twin) => twin.format === format && twin.hosted !== null && takesOrders(twin)) ?? null;
+}
+
+function hublessIn(world: World): Format[] {
+  const isThere = (format: Format) =>
+    world.twins.some((twin) => twin.format === format && twin.hosted && isAlive(twin));
+  return world.cast.filter((format) => format.hub !== undefined && !isThere(format));
+}
+
+/** What a hub's tools start would be a hub, too. */
+const mayNest = (twin: Twin): boolean => takesOrders(twin) && twin.hosted === null;
 
 /** Who cannot be given a new session in its arguments announces it. */
 function speaks(manner: Manner, { lock }: Format): boolean {
@@ -180,7 +214,7 @@ async function reusePid(world: World, target: number, dice: Dice): Promise<void>
   await signal(victim, "SIGKILL");
   await until("the pid to be free", () => readProcStat(victim.pid) === null);
   // Two identities within one clock tick (10 ms) cannot be told apart: a documented limit.
-  await Bun.sleep(30);
+  await Bun.sleep(victim.format.documents === undefined ? 30 : 2 * aroundStartMs);
   world.pidReuses++;
   if (!(await occupy(world, victim, target, dice))) world.pidReusesSkipped++;
 }
@@ -219,7 +253,9 @@ async function begin(world: World, session: Session, manner: Manner, dice: Dice)
   const raised = dice.chance(0.3) ? "careless" : "here";
   if (typeof format.program === "string") return await world.startTwin(session, argv, { raised });
   const wrapped = dice.chance(0.6);
-  if (raised === "careless" || dice.chance(0.7)) return await world.startTwin(session, argv, { raised, wrapped });
+  const mayTag = format.choosesId !== false || manner === "resume";
+  if (raised === "careless" || !mayTag || dice.chance(0.7))
+    return await world.startTwin(session, argv, { raised, wrapped });
   const twin = await world.startTwin(session, argv, { raised, wrapped, tag: "true" });
   twin.argvSession = id;
   noteTag(twin);
@@ -250,5 +286,6 @@ function pickTwin(world: World, target: number, dice: Dice, fits: (twin: Twin) =
 
 function isAnnouncedAwake(world: World, twin: Twin): boolean {
   if (!isAlive(twin) || isSuspended(twin) || !world.isAnnounced(twin)) return false;
+  if (twin.format.documents?.mayClear(twin) === false) return false;
   return twin.also === null && (twin.format.lock === null || takesOrders(twin));
 }

@@ -1,12 +1,15 @@
 // Steps that write records as an agent does, and steps that damage them.
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import type { Dice } from "./random.ts";
@@ -130,7 +133,7 @@ export const recordSteps: Record<string, Action> = {
   garbage: damage(1, (path, _bytes, dice) => writeFileSync(path, dice.bytes(20 + dice.below(400)))),
   empty: damage(1, (path) => truncateSync(path, 0)),
   // Put back from a copy: another file, and an earlier end.
-  replace: damage(1, (path, bytes, dice) => {
+  replace: damageOfLines(1, (path, bytes, dice) => {
     const lines = bytes.toString("latin1").split("\n").slice(0, -1);
     writeFileSync(
       `${path}.tmp`,
@@ -150,7 +153,7 @@ export const recordSteps: Record<string, Action> = {
     async run(world, target, dice) {
       const session = world.session(target);
       const path = world.recordPath(session);
-      world.blocked.set(target, readFileSync(path));
+      world.blocked.set(target, { bytes: readFileSync(path), writtenMs: statSync(path).mtimeMs });
       const manner = dice.pick(["folder", "fifo", "loop"]);
       if (manner === "fifo") return await world.makeFifo(path);
       rmSync(path);
@@ -165,7 +168,9 @@ export const recordSteps: Record<string, Action> = {
     async run(world, target) {
       const path = world.recordPath(world.session(target));
       rmSync(path, { recursive: true });
-      writeFileSync(path, world.blocked.get(target) ?? "");
+      const { bytes, writtenMs } = world.blocked.get(target) ?? { bytes: "", writtenMs: Date.now() };
+      writeFileSync(path, bytes);
+      utimesSync(path, writtenMs / 1000, writtenMs / 1000);
       world.blocked.delete(target);
     },
   },
@@ -220,12 +225,21 @@ function writing(
   };
 }
 
-function damage(weight: number, spoil: (path: string, bytes: Buffer, dice: Dice) => void): Action {
+type Spoil = (path: string, bytes: Buffer, dice: Dice) => void;
+
+/** A document that says who has it must not be written by another one. */
+function damageOfLines(weight: number, spoil: Spoil): Action {
+  return damage(weight, spoil, ({ format }) => format.documents === undefined);
+}
+
+function damage(weight: number, spoil: Spoil, fits = (_session: Session) => true): Action {
   return {
     weight,
-    targets: numbersOfFiles,
+    targets: (world) => numbersOf(world, (session) => world.hasFile(session) && fits(session)),
     async run(world, target, dice) {
-      const path = world.recordPath(world.session(target));
+      const session = world.session(target);
+      const others = session.format.documents?.others(session).filter((each) => existsSync(each)) ?? [];
+      const path = others.length === 0 ? world.recordPath(session) : dice.pick([world.recordPath(session), ...others]);
       spoil(path, readFileSync(path), dice);
     },
   };

@@ -65,6 +65,8 @@ export interface Twin extends Started {
   session: string;
   /** One that it went on from, and still holds. */
   also: string | null;
+  /** Of one that has sessions for others, and is none itself: their ids. */
+  hosted: Set<string> | null;
   /** What it says of itself in its announcement. */
   word: Word;
   /** Reaped by us; under a parent that does not wait; or below another twin. */
@@ -202,7 +204,7 @@ export function takesOrders(twin: Twin): boolean {
 }
 
 export function serves(twin: Twin, session: string): boolean {
-  return twin.session === session || twin.also === session;
+  return twin.session === session || twin.also === session || twin.hosted?.has(session) === true;
 }
 
 export function killIfSame(process_: Started): void {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { type Claim, readClaim, writeAnnouncement } from "./announcement.ts";
 import { Databases } from "./database.ts";
+import { isNamedBy, readDocuments, replaceDocuments } from "./documents.ts";
 import type { ClaimFormat, Format, Word } from "./format.ts";
 import { demoFormat } from "./format-demo.ts";
 import { formats } from "./formats.ts";
@@ -86,7 +87,7 @@ export class World {
   readonly sessions = new Map<number, Session>();
   readonly twins: Twin[] = [];
   /** The bytes of records that something unreadable stands in for, by session number. */
-  readonly blocked = new Map<number, Uint8Array>();
+  readonly blocked = new Map<number, { bytes: Uint8Array; writtenMs: number }>();
   pidReuses = 0;
   pidReusesSkipped = 0;
   readonly #fifo: string;
@@ -167,8 +168,9 @@ export class World {
   append(session: Session, text: string): void {
     if (text === "" || this.isBroken(this.storeOf(session)) || this.blocked.has(session.number)) return;
     const path = this.recordPath(session);
-    const { database } = session.format;
+    const { database, documents } = session.format;
     if (database !== null) this.databases.append(path, database, text);
+    else if (documents !== undefined) replaceDocuments(session, documents, text);
     else {
       mkdirSync(dirname(path), { recursive: true });
       appendFileSync(path, text);
@@ -187,8 +189,9 @@ export class World {
   }
 
   read(session: Session): RecordReading {
-    const { database, reader } = session.format;
+    const { database, documents, reader } = session.format;
     const path = this.recordPath(session);
+    if (documents !== undefined) return readDocuments(session, documents);
     if (database !== null) return this.databases.read(path, database, session, reader);
     const reading = readRecord(path, reader);
     const isTold = reading.kind === "record" && session.format.cwdBeside === true;
@@ -227,7 +230,7 @@ export class World {
     return twin.format.lock?.isExclusive !== true || this.isAnnounced(twin);
   }
 
-  async startTwin(session: Session, argv: string[], start: Start): Promise<Twin> {
+  async startTwin(session: Begun, argv: string[], start: Start): Promise<Twin> {
     const birth = this.#birth(session, argv);
     const bornMs = Date.now();
     const { raised, tag } = start;
@@ -272,6 +275,16 @@ export class World {
     if (child === null) return null;
     if (order !== null) await dressAll(order, pid);
     return this.#adopt({ session, argv, raised: "here", child, bornMs, wrapper: null }, pid);
+  }
+
+  /** It has sessions for others, from now on. */
+  async startHub(format: Format, cwd: string): Promise<Twin> {
+    const { hub } = format;
+    if (hub === undefined) throw new Error(`harness: ${format.agent} has no hub`);
+    const nobody = { format, cwd, id: "none of its own", turnOpen: false, asking: false };
+    const twin = await this.startTwin(nobody, hub.argv(cwd), { raised: "here", tag: hub.environment });
+    twin.hosted = new Set();
+    return twin;
   }
 
   async startStrangerAt(pid: number, command: string[], cwd: string, setNextPid: () => void): Promise<boolean> {
@@ -323,6 +336,7 @@ export class World {
   /** The same process goes on under another id. */
   async goOn(twin: Twin, session: Session): Promise<void> {
     const before = twin.session;
+    this.#part(twin, "completed");
     twin.session = session.id;
     if (twin.format.lock === null) return await this.announce(twin);
     twin.also = before;
@@ -331,13 +345,29 @@ export class World {
 
   /** Its true announcement stands, whether it lives or not. */
   isAnnounced(twin: Twin, session = twin.session): boolean {
-    const { claims, lock } = twin.format;
+    const { claims, lock, documents } = twin.format;
+    const told = documents === undefined ? null : this.#sessionOf(twin, session);
+    if (documents !== undefined) return told !== null && isNamedBy(told, documents, twin);
     if (lock !== null) return isAlive(twin) && holdsLock(twin, this.#lockPath(twin, session));
     if (claims === null || this.storeOf(twin).claimsBroken) return false;
     const claim = readClaim(this.#claimsOf(twin).folder, claims, twin.pid, session);
     const { status: _status, waitingFor: _waitingFor, ...said } = claim ?? this.claimOf(twin);
     const { status: _own, waitingFor: _words, ...truth } = { ...this.claimOf(twin), session };
     return claim !== null && Bun.deepEquals(said, truth);
+  }
+
+  #sessionOf({ format }: Twin, id: string): Session | null {
+    return [...this.sessions.values()].find((session) => session.id === id && session.format === format) ?? null;
+  }
+
+  /** Its last word about a session that it leaves. */
+  #part(twin: Twin, outcome: "completed" | "interrupted"): void {
+    const { documents } = twin.format;
+    for (const id of [twin.session, ...(twin.hosted ?? [])]) {
+      const session = this.#sessionOf(twin, id);
+      if (session !== null && documents !== undefined && this.recordKind(session) === "record")
+        this.append(session, documents.parting(session, outcome));
+    }
   }
 
   /** What its announcement says now, if it is the true one. */
@@ -352,6 +382,7 @@ export class World {
   }
 
   retract(twin: Twin): void {
+    this.#part(twin, "interrupted");
     if (twin.format.lock !== null) {
       for (const id of [twin.session, twin.also])
         if (id !== null && this.isAnnounced(twin, id)) rmSync(this.#lockPath(twin, id), { force: true });
@@ -431,7 +462,7 @@ export class World {
     await tryLock(twin, path, which, join(this.root, "bin", `tried-${twin.pid}`));
   }
 
-  #birth({ cwd, format }: Session, argv: string[]): Birth & { masked: Wardrobe | null } {
+  #birth({ cwd, format }: Begun, argv: string[]): Birth & { masked: Wardrobe | null } {
     const { program, environment, wardrobe } = this.storeOf({ format });
     const all = { ...this.environment, ...environment };
     return { program, arguments: argv, cwd, environment: all, masked: wardrobe };
@@ -454,6 +485,7 @@ export class World {
       argvSession: format.argvNames(argv, id) ? id : null,
       session: id,
       also: null,
+      hosted: null,
       word: format.firstWord(argv, session),
       wrapper: wrapper === null ? null : identify(wrapper),
     };
@@ -480,8 +512,11 @@ export class World {
   }
 }
 
+/** What a twin is started for. */
+type Begun = Pick<Session, "format" | "cwd" | "id" | "turnOpen" | "asking">;
+
 type Born = Pick<Twin, "raised" | "child" | "bornMs" | "argv"> & {
-  session: Session;
+  session: Begun;
   wrapper: number | null;
   orders?: string | null;
 };

@@ -98,7 +98,7 @@ describe("its records", () => {
   const hosted = { autoApproveTools: false };
   test.each<[what: string, manifest: object, messages: object[], turn: object]>([
     ["the first prompt is not recorded yet", state(), [], { state: "open", since: Date.UTC(2026, 0, 1), doubt: null }],
-    ["a later prompt is not recorded yet", state(), [prompt, answer], { state: "open", since: null, doubt: null }],
+    ["a later prompt is not recorded yet", state(), [prompt, answer], { state: "open", since: 9_000, doubt: null }],
     ["in a tool", state(), [prompt, call("run_commands", {})], { state: "open", since: 1_000, doubt: null }],
     ["begun, and not taken up", state({ status: "idle" }), [], { state: "none" }],
     ["idle", state({ status: "idle" }), [prompt, answer], { state: "closed", at: 3_000, outcome: "completed" }],
@@ -148,6 +148,15 @@ describe("its records", () => {
   ])("its process: %s", (_what, value, isOver) => {
     const claim = cline.parseClaim({ pid: null, path: "/x", writtenAt: 5, value });
     expect(claim).toMatchObject({ ok: true, value: { session: id, pid: 7, start: null, writtenAt: 5, isOver } });
+  });
+
+  test("a process has one of its sessions at a time, the hub many", () => {
+    const begunAt = (value: object) => {
+      const claim = cline.parseClaim({ pid: null, path: "/x", writtenAt: 5, value });
+      return claim.ok ? claim.value.begunAt : null;
+    };
+    expect(begunAt(state())).toBe(Date.UTC(2026, 0, 1));
+    expect(begunAt(state({ metadata: hosted }))).toBeUndefined();
   });
 
   test("a record that names no process", () => {

@@ -90,6 +90,25 @@ describe("rule 1: never the pid alone", () => {
       [stopped("s1"), unrecorded(10)],
     ],
     [
+      "no start in the claim, younger than its word by less than clocks are set",
+      {
+        processes: [process(10, "speaker", { cwd: "/else", startedAt: ago(9) + 1_000 })],
+        stores: without({ start: null }),
+      },
+      [
+        unknown(
+          "s1",
+          "pid 10 may have been recycled: it started just after the announcement was written, or the clock was set",
+        ),
+        unrecorded(10),
+      ],
+    ],
+    [
+      "no start in the claim, as old as its word",
+      { processes: [process(10, "speaker", { startedAt: ago(9) + 40 })], stores: without({ start: null }) },
+      [runs],
+    ],
+    [
       "no start in the claim, and the process shows nothing",
       {
         processes: [process(10, "mute", { ...foreign, name: "sudo", argv: null, exe: null, cwd: null })],

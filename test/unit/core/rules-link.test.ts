@@ -91,6 +91,36 @@ describe("rule 9: the strongest link wins", () => {
       [running("s1", [10, 11], "assigned", { conflicts: ["2 live processes have this session: 10, 11"] })],
     ],
     [
+      "of two sessions that it began one after the other it has the newer one",
+      {
+        processes: [speaker({}), speaker({ argv: resume("s1") }, 11)],
+        stores: [
+          store("speaker", three, [
+            claim(10, "s1", { begunAt: ago(8) }),
+            claim(10, "s2", { begunAt: ago(5) }),
+            claim(10, "s3", { begunAt: ago(3), isOver: true }),
+          ]),
+        ],
+      },
+      [running("s1", [11], "argv"), running("s2", [10], "announced"), stopped("s3")],
+    ],
+    [
+      "and who has taken up the older one is not known",
+      {
+        processes: [speaker({})],
+        stores: [
+          store("speaker", three.slice(0, 2), [
+            claim(10, "s1", { begunAt: ago(8) }),
+            claim(10, "s2", { begunAt: ago(5) }),
+          ]),
+        ],
+      },
+      [
+        unknown("s1", "process 10 began it, and another session since (s2): who has taken it up again is not said"),
+        running("s2", [10], "announced"),
+      ],
+    ],
+    [
       "another user's arguments",
       { processes: [speaker({ argv: resume("s1"), ours: false, env: null })], stores: [store("speaker", three)] },
       rest("s1", "s2", "s3"),

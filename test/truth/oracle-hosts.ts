@@ -1,0 +1,30 @@
+// What a process that has sessions for others makes of those that it does not name, for the oracle. Rule 1: one that does not
+// answer may have whatever was written since it started.
+import { aroundStartMs } from "./directory.ts";
+import type { RecordReading } from "./record.ts";
+import type { Twin } from "./twin.ts";
+import type { Session } from "./world.ts";
+
+/** Clocks that are set while machines run: by the written rule, so much is nobody's word. */
+const clockSlackMs = 2_000;
+
+/** Whether somebody may have a session whom its record does not name: certainly, perhaps, or not. */
+export type Suspicion = "sure" | "maybe" | "no";
+
+export function suspicionOf(live: readonly Twin[], session: Session, reading: RecordReading): Suspicion {
+  if (reading.kind !== "record") return "no";
+  const isOver = session.format.documents?.isOver(reading.first) === true;
+  const writtenMs = Number(reading.first["writtenMs"]);
+  const suspicions = live.map((twin): Suspicion => {
+    const sinceStartMs = writtenMs - twin.startMs;
+    if (twin.hosted !== null && isOver) return "no";
+    if (twin.hosted !== null)
+      return sinceStartMs > aroundStartMs ? "sure" : isJustBefore(sinceStartMs) ? "maybe" : "no";
+    // Its number is one that another process had a moment ago.
+    const { pid } = session.format.documents?.owner(session) ?? {};
+    return twin.pid === pid && isJustBefore(sinceStartMs) ? "maybe" : "no";
+  });
+  return suspicions.includes("sure") ? "sure" : suspicions.includes("maybe") ? "maybe" : "no";
+}
+
+const isJustBefore = (sinceStartMs: number): boolean => sinceStartMs > -clockSlackMs - aroundStartMs;
