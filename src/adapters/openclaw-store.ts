@@ -25,8 +25,12 @@ const inputs =
 const events = (order: "ASC" | "DESC"): string =>
   `SELECT event_json, event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq ${order}`;
 
+/** A database that has just been made. One with other tables than these is not understood, and says so. */
+const isNew = (reader: Reader): boolean => [...reader.rows("SELECT 1 FROM sqlite_master LIMIT 1")].length === 0;
+
 export const store: Assembly = {
   *sessions(reader) {
+    if (isNew(reader)) return;
     for (const row of reader.rows(windows)) yield { id: textIn(row, "session_id") ?? "" };
   },
   *forward(reader, id) {

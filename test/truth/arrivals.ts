@@ -16,6 +16,7 @@ export function adopt(world: World, session: Session, pid: number, bornMs: numbe
     session: id,
     also: null,
     hosted: null,
+    memory: null,
     word,
     wrapper: null,
     orders: null,

@@ -26,13 +26,13 @@ export class Databases {
 
   read(path: string, format: DatabaseFormat, { id, home }: Session, reader: Reader): RecordReading {
     const found = existsSync(path) ? this.#inCopy(path, (database) => linesIn(database, format, id)) : null;
-    const lines = found ?? format.oldLines(home, id);
+    const lines = found ?? format.oldLines?.(home, id) ?? null;
     if (lines === "unreadable") return { kind: "unreadable" };
     return lines === null ? { kind: "absent" } : readLines(lines, reader);
   }
 
-  isUnreadable(path: string): boolean {
-    return existsSync(path) && this.#inCopy(path, hasTables) === "unreadable";
+  isUnreadable(path: string, format: DatabaseFormat): boolean {
+    return existsSync(path) && this.#inCopy(path, (database) => hasTables(database, format)) === "unreadable";
   }
 
   /** As a crash leaves it whose log was then deleted: what was never moved into the file itself is lost. */
@@ -100,9 +100,9 @@ export class Databases {
 }
 
 /** A database without tables is a new one: nobody has a session there. */
-const hasTables = (database: Database): boolean =>
-  database.query("select 1 from sqlite_master where name = 'session'").get() !== null;
+const hasTables = (database: Database, { table }: DatabaseFormat): boolean =>
+  database.query("select 1 from sqlite_master where name = ?").get(table) !== null;
 
 function linesIn(database: Database, format: DatabaseFormat, id: string): Fields[] | null {
-  return hasTables(database) ? format.lines(database, id) : null;
+  return hasTables(database, format) ? format.lines(database, id) : null;
 }

@@ -33,7 +33,15 @@ export const opencodeFormat: Format = {
   environment: () => ({}),
   records: "opencode.db",
   claims: null,
-  database: { schema, put, lines: linesIn, oldLines },
+  database: {
+    schema,
+    table: "session",
+    put,
+    lines: linesIn,
+    oldLines,
+    texts: ["message", "part"].map((table) => ({ table, column: "data", order: ["time_created", "id"] })),
+    removal: "delete from session where id = ?",
+  },
   idInside: false,
   lock: null,
   newId(dice) {

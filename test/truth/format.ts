@@ -2,6 +2,7 @@
 // Written from the agents' notes and captured files alone; shares nothing with the product's adapters.
 import type { Database } from "bun:sqlite";
 import type { Claim } from "./announcement.ts";
+import type { GatewayFormat } from "./gateway.ts";
 import type { Dice } from "./random.ts";
 import type { Line, Turn } from "./record.ts";
 import type { Twin } from "./twin.ts";
@@ -31,6 +32,8 @@ export interface Format {
   documents?: DocumentsFormat;
   /** A process that has sessions for others and is none itself. */
   hub?: HubFormat;
+  /** All sessions live in one process, which is asked about them. */
+  gateway?: GatewayFormat;
   /** False: it makes up its ids itself, so that agentctl cannot assign one to a new session. */
   choosesId?: false;
   /** Only the first line says whose record it is: without it nobody can tell which sessions there are. */
@@ -90,12 +93,18 @@ export const wordsOf = (words: readonly string[]): string => words.map((word) =>
 
 export interface DatabaseFormat {
   schema: string;
+  /** One of its tables: without it nobody has a session there. */
+  table: string;
+  /** Columns of JSON that may be broken, and what their rows are sorted by. Each table has a `session_id`. */
+  texts: readonly { table: string; column: string; order: readonly string[] }[];
+  /** Removes a session by its id. */
+  removal: string;
   /** Puts what a line of `Format.lines` tells into its tables. */
   put(database: Database, line: Fields): void;
   /** The same lines, out of what stands there; null: there is no such session. */
   lines(database: Database, id: string): Fields[] | null;
   /** The same from what older versions kept, which counts where the database has no such session. */
-  oldLines(home: string, id: string): Fields[] | null;
+  oldLines?(home: string, id: string): Fields[] | null;
 }
 
 /** What a process keeps in mind, and replaces with every change. */

@@ -6,6 +6,7 @@ import { codexFormat } from "./format-codex.ts";
 import { copilotFormat } from "./format-copilot.ts";
 import { demoFormat } from "./format-demo.ts";
 import { geminiFormat } from "./format-gemini.ts";
+import { openclawFormat } from "./format-openclaw.ts";
 import { opencodeFormat } from "./format-opencode.ts";
 import { piFormat } from "./format-pi.ts";
 import { qwenFormat } from "./format-qwen.ts";
@@ -20,4 +21,5 @@ export const formats: readonly Format[] = [
   geminiFormat,
   qwenFormat,
   clineFormat,
+  openclawFormat,
 ];

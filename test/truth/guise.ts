@@ -144,12 +144,27 @@ export async function dress(pid: number, guise: Guise, argv: readonly string[], 
   await until("a twin under its agent's name", () => readProcName(pid) === guise.name);
   await until("a twin with a stand-in", () => readProcArguments(pid)[1] === stands);
   const bytes = bytesOf(guise, argv);
+  const room = roomForArguments(pid);
+  if (room.bytes !== bytes.length) throw new Error(`harness: ${room.bytes} bytes of arguments, ${bytes.length} wanted`);
+  writeMemory(pid, room.at, bytes);
+}
+
+/** As a program does that puts a title there: what was longer becomes empty. */
+export function overwriteArguments(pid: number, title: string): void {
+  const { at, bytes } = roomForArguments(pid);
+  writeMemory(pid, at, Buffer.alloc(bytes, Buffer.from(title.padEnd(bytes, "\0").slice(0, bytes))));
+}
+
+function roomForArguments(pid: number): { at: number; bytes: number } {
   const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
     .replace(/^.*\) /, "")
     .split(" ");
   const [from, to] = [Number(fields[45]), Number(fields[46])];
-  if (to - from !== bytes.length) throw new Error(`harness: ${to - from} bytes of arguments, ${bytes.length} wanted`);
+  return { at: from, bytes: to - from };
+}
+
+function writeMemory(pid: number, at: number, bytes: Buffer): void {
   const memory = openSync(`/proc/${pid}/mem`, "r+");
-  writeSync(memory, bytes, 0, bytes.length, from);
+  writeSync(memory, bytes, 0, bytes.length, at);
   closeSync(memory);
 }

@@ -2,7 +2,8 @@
 // It knows every process; it shares no code with the product, only the written format and the contract.
 import { type Claim, isFromHere, readClaims } from "./announcement.ts";
 import { aroundStartMs, directoryLinks, type Links } from "./directory.ts";
-import { suspicionOf } from "./oracle-hosts.ts";
+import { isAskedInVain } from "./gateway.ts";
+import { type Doing, gatewayWord, suspicionOf } from "./oracle-hosts.ts";
 import { pidNamespace } from "./proc.ts";
 import type { RecordReading, Turn } from "./record.ts";
 import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
@@ -159,6 +160,7 @@ function expectSession(sight: Sight, session: Session): Expectation {
     const links = [...new Set(named.map((twin) => (sight.announced.has(twin) ? "announced" : "argv")))];
     // The stronger link speaks for the session; a second writer may be linked less well.
     const answer = running(sight, reading, named, owners, links.includes("announced") ? ["announced"] : links);
+    Object.assign(answer, gatewayWord(named, session));
     answer.suspended &&= muted.every(isSuspended);
     return { session, row: "required", answers: [answer] };
   }
@@ -229,11 +231,6 @@ function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwner
     words.length > 0 ? byWord(words, turns, reading) : byRecord(turns, owners, mostOwners);
   if ((words.length === 0 && !trusted) || suspended) activities.push("unclear");
   return { state: "running" as const, owners, mostOwners, links, activities, questions, suspended, wrongGuess: false };
-}
-
-interface Doing {
-  activities: string[];
-  questions: string[];
 }
 
 function byRecord(turns: Turn[], owners: Twin[], mostOwners: Twin[]): Doing {
@@ -307,6 +304,7 @@ function outcomeOf(says: Turn): string | null {
 }
 
 function expectComplete(sight: Sight): boolean | null {
+  if (sight.live.some((twin) => isAskedInVain(twin, sight.store.home))) return false;
   if (sight.unlisted || sight.lost.size > 0 || sight.store.claimsBroken) return false;
   const whole = [...sight.readings.values()].every((reading) =>
     reading.kind === "record" ? !reading.damaged : reading.kind === "absent",

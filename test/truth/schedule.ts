@@ -5,6 +5,7 @@ import { actingSteps } from "./steps-acting.ts";
 import { databaseSteps } from "./steps-database.ts";
 import { disguiseSteps } from "./steps-disguise.ts";
 import { faultSteps } from "./steps-faults.ts";
+import { gatewaySteps } from "./steps-gateway.ts";
 import { processSteps } from "./steps-process.ts";
 import { recordSteps } from "./steps-record.ts";
 import { storeSteps } from "./steps-store.ts";
@@ -46,6 +47,7 @@ const actions = new Map<string, Action>(
     ...faultSteps,
     ...disguiseSteps,
     ...actingSteps,
+    ...gatewaySteps,
   }),
 );
 

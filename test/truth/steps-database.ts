@@ -17,11 +17,13 @@ export const databaseSteps: Record<string, Action> = {
     targets: (world) => numbersOf(world, (session) => isInDatabase(world, session)),
     async run(world, target, dice) {
       const session = world.session(target);
-      const table = dice.pick(["message", "part"]);
+      const { table, column, order: columns } = dice.pick(formatOf(session).texts);
       const text = dice.pick(["", "not json", "null", "[1]", '{"role":']);
       // Mostly the newest: the others say nothing of the turn.
-      const order = dice.chance(0.7) ? "desc" : "asc";
-      const sql = `update ${table} set data = ? where id = (select id from ${table} where session_id = ? order by time_created ${order}, id ${order} limit 1)`;
+      const direction = dice.chance(0.7) ? "desc" : "asc";
+      const order = columns.map((name) => `${name} ${direction}`).join(", ");
+      const one = `select rowid from ${table} where session_id = ? order by ${order} limit 1`;
+      const sql = `update ${table} set ${column} = ? where rowid = (${one})`;
       world.databases.run(world.recordPath(session), formatOf(session), sql, text, session.id);
     },
   },
@@ -30,8 +32,7 @@ export const databaseSteps: Record<string, Action> = {
     targets: (world) => numbersOf(world, (session) => isInDatabase(world, session)),
     async run(world, target) {
       const session = world.session(target);
-      const sql = "delete from session where id = ?";
-      world.databases.run(world.recordPath(session), formatOf(session), sql, session.id);
+      world.databases.run(world.recordPath(session), formatOf(session), formatOf(session).removal, session.id);
     },
   },
   "log-lost": onStore(1, (world, { recordsFolder }) => world.databases.loseLog(recordsFolder)),
@@ -55,7 +56,7 @@ export const databaseSteps: Record<string, Action> = {
   },
   "old-store": {
     weight: 2,
-    targets: (world) => (stores(world).length > 0 ? [0] : []),
+    targets: (world) => (storesWithPast(world).length > 0 ? [0] : []),
     run: leaveOldSession,
   },
 };
@@ -64,6 +65,11 @@ const parts = ["", "-wal", "-shm"];
 
 function stores(world: World): Store[] {
   return world.stores.filter(({ format, recordsBroken }) => format.database !== null && !recordsBroken);
+}
+
+/** Of agents whose older versions kept their sessions elsewhere. */
+function storesWithPast(world: World): Store[] {
+  return stores(world).filter(({ format }) => format.database?.oldLines !== undefined);
 }
 
 function brokenStores(world: World): Store[] {
@@ -126,7 +132,7 @@ const asideOf = (world: World, { format }: Store): string => join(world.root, `a
 
 /** Of a session that the database has, too, and then does not count; or of one that only the older version knew. */
 async function leaveOldSession(world: World, _target: number, dice: Dice): Promise<void> {
-  const { format, home } = dice.pick(stores(world));
+  const { format, home } = dice.pick(storesWithPast(world));
   const known = [...world.sessions.values()].filter((session) => session.format === format);
   const other = known.length > 0 && dice.chance(0.5) ? dice.pick(known) : null;
   const session =

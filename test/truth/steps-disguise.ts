@@ -80,7 +80,7 @@ export const disguiseSteps: Record<string, Action> = {
       const { format } = victim;
       const tag = tagOf(world, victim, dice);
       const place = dice.pick(world.places);
-      if (dice.chance(0.4) || !canStart(world)) {
+      if (dice.chance(0.4) || !canStart(world) || format.gateway !== undefined) {
         spawn(world, ["sleep", "100000"], place, { ...world.environment, ...tag }, "own session");
         return;
       }

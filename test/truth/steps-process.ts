@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { noteTag } from "./allowances.ts";
 import { aroundStartMs } from "./directory.ts";
 import type { Format, Manner } from "./format.ts";
+import { changeMemory, readMemory } from "./gateway.ts";
 import { errorCode, ignoresTerm, readProcStat, until } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import type { Action } from "./schedule.ts";
@@ -55,9 +56,9 @@ export const processSteps: Record<string, Action> = {
     async run(world, target, dice) {
       const session = world.session(target);
       leaveNothingHeldBack(world, session);
-      const hub = hubOf(world, session.format);
-      if (hub !== null && dice.chance(0.3)) {
-        hub.hosted?.add(session.id);
+      const host = hostOf(world, session.format);
+      if (host !== null && (host.memory !== null || dice.chance(0.3))) {
+        host.hosted?.add(session.id);
         if (dice.chance(0.7)) appendLine(world, session, "prompt", { text: "go on" });
         return;
       }
@@ -108,7 +109,9 @@ export const processSteps: Record<string, Action> = {
     targets: sessionsWith((_world, twin) => !isSuspended(twin)),
     async run(world, target, dice) {
       const twin = pickTwin(world, target, dice, (each) => !isSuspended(each));
-      if (ignoresTerm(twin.pid)) {
+      const isAtWork = twin.memory !== null && readMemory(twin.memory.path).runs.length > 0;
+      if (isAtWork) changeMemory(twin, () => ({ manner: "draining" }));
+      if (isAtWork || ignoresTerm(twin.pid)) {
         process.kill(twin.pid, "SIGTERM");
         return;
       }
@@ -161,9 +164,9 @@ export const processSteps: Record<string, Action> = {
 async function start(world: World, number: number, dice: Dice): Promise<void> {
   const format = dice.pick(world.cast);
   const session = world.addSession(number, format.newId(dice), dice.pick(world.places), format);
-  const hub = hubOf(world, format);
-  if (hub !== null && dice.chance(0.5)) {
-    hub.hosted?.add(session.id);
+  const host = hostOf(world, format);
+  if (host !== null && (host.memory !== null || dice.chance(0.5))) {
+    host.hosted?.add(session.id);
     writeBeginning(world, session, dice);
     return;
   }
@@ -174,9 +177,10 @@ async function start(world: World, number: number, dice: Dice): Promise<void> {
   if (dice.chance(0.85)) writeBeginning(world, session, dice);
 }
 
-/** Where one is, new sessions live in it. */
-function hubOf(world: World, format: Format): Twin | null {
-  return world.twins.find((twin) => twin.format === format && twin.hosted !== null && takesOrders(twin)) ?? null;
+/** A gateway has every session; a hub, those that are begun or opened in it. */
+function hostOf(world: World, format: Format): Twin | null {
+  const isHost = (twin: Twin) => twin.hosted !== null && (twin.memory === null ? takesOrders(twin) : isAlive(twin));
+  return world.twins.find((twin) => twin.format === format && isHost(twin)) ?? null;
 }
 
 function hublessIn(world: World): Format[] {
@@ -242,7 +246,8 @@ async function occupy(world: World, victim: Twin, target: number, dice: Dice): P
 
 /** Mostly of the same agent, where the old number is the worst trap. */
 function newcomer(world: World, victim: Twin, dice: Dice): Session {
-  const format = dice.chance(0.7) ? victim.format : dice.pick(world.cast);
+  const others = world.cast.filter((each) => each.gateway === undefined || hostOf(world, each) === null);
+  const format = dice.chance(0.7) || others.length === 0 ? victim.format : dice.pick(others);
   return world.addSession(sideNumber(world, dice), format.newId(dice), dice.pick(world.places), format);
 }
 
@@ -250,6 +255,7 @@ function newcomer(world: World, victim: Twin, dice: Dice): Session {
 async function begin(world: World, session: Session, manner: Manner, dice: Dice): Promise<Twin> {
   const { format, id } = session;
   const argv = format.argv(manner, id, dice);
+  if (format.gateway !== undefined) return await world.startTwin(session, argv, { raised: "here" });
   const raised = dice.chance(0.3) ? "careless" : "here";
   if (typeof format.program === "string") return await world.startTwin(session, argv, { raised });
   const wrapped = dice.chance(0.6);

@@ -12,6 +12,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { noteRun } from "./gateway.ts";
 import type { Dice } from "./random.ts";
 import { outcomes } from "./record.ts";
 import type { Action } from "./schedule.ts";
@@ -189,6 +190,7 @@ export function appendLine(world: World, session: Session, type: string, fields:
   if (isBlocked || !format.can(session, type, actor)) return;
   const begins = (session.heldBack ?? []).length === 0 && world.recordKind(session) === "absent";
   put(world, session, (begins ? format.begin(session, actor) : "") + format.lines(session, type, fields, actor));
+  if (actor?.memory != null) noteRun(actor, session.id, type, fields);
   const word = actor === null ? null : format.wordAfter(session, type, fields, actor);
   if (type === "prompt" || type === "end") {
     Object.assign(session, { turnOpen: type === "prompt", asking: false, toolRunning: false });

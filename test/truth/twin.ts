@@ -67,6 +67,8 @@ export interface Twin extends Started {
   also: string | null;
   /** Of one that has sessions for others, and is none itself: their ids. */
   hosted: Set<string> | null;
+  /** Of a gateway: where what it has in mind stands, and how it was started. */
+  memory: { path: string; hasLock: boolean; tokenIn: "environment" | "settings" } | null;
   /** What it says of itself in its announcement. */
   word: Word;
   /** Reaped by us; under a parent that does not wait; or below another twin. */

@@ -8,6 +8,7 @@ import { isNamedBy, readDocuments, replaceDocuments } from "./documents.ts";
 import type { ClaimFormat, Format, Word } from "./format.ts";
 import { demoFormat } from "./format-demo.ts";
 import { formats } from "./formats.ts";
+import { birthOf, runOf, spawnGateway, untilReady } from "./gateway.ts";
 import { dressAll, type Masquerade, makeWardrobe, spawnMasked, type Wardrobe } from "./guise.ts";
 import { bootId, pidNamespace, readProcChildren, until } from "./proc.ts";
 import { type RecordReading, readRecord } from "./record.ts";
@@ -142,7 +143,7 @@ export class World {
 
   /** Nobody can tell which sessions it has. */
   isBroken({ format, recordsBroken, recordsFolder }: Store): boolean {
-    return recordsBroken || (format.database !== null && this.databases.isUnreadable(recordsFolder));
+    return recordsBroken || (format.database !== null && this.databases.isUnreadable(recordsFolder, format.database));
   }
 
   addSession(number: number, id: string, cwd: string, format = demoFormat): Session {
@@ -231,6 +232,7 @@ export class World {
   }
 
   async startTwin(session: Begun, argv: string[], start: Start): Promise<Twin> {
+    if (session.format.gateway !== undefined) return await this.#startGateway(session, argv, async (spawn) => spawn());
     const birth = this.#birth(session, argv);
     const bornMs = Date.now();
     const { raised, tag } = start;
@@ -265,6 +267,8 @@ export class World {
 
   /** A twin at exactly this pid, or null if the kernel gave another one every time. */
   async startTwinAt(pid: number, session: Session, argv: string[], setNextPid: () => void): Promise<Twin | null> {
+    if (session.format.gateway !== undefined)
+      return await this.#startGateway(session, argv, (spawn) => this.#spawnAt(pid, spawn, setNextPid));
     const birth = this.#birth(session, argv);
     const bornMs = Date.now();
     const { masked } = birth;
@@ -284,6 +288,30 @@ export class World {
     const nobody = { format, cwd, id: "none of its own", turnOpen: false, asking: false };
     const twin = await this.startTwin(nobody, hub.argv(cwd), { raised: "here", tag: hub.environment });
     twin.hosted = new Set();
+    return twin;
+  }
+
+  /** All sessions of its data folder live in it, also those that are older than it. */
+  async #startGateway<T extends Child | null>(
+    { format, cwd, turnOpen, asking }: Begun,
+    argv: string[],
+    start: (spawn: () => Child) => Promise<T>,
+  ): Promise<Twin | Extract<T, null>> {
+    const { gateway } = format;
+    if (gateway === undefined) throw new Error(`harness: ${format.agent} has no gateway`);
+    const { home, recordsFolder } = this.storeOf({ format });
+    const path = join(this.root, "bin", `gateway-${this.twins.length}.json`);
+    const birth = birthOf(gateway, argv, { home, cwd, path, environment: this.environment, database: recordsFolder });
+    const bornMs = Date.now();
+    const child = await start(() => spawnGateway(birth));
+    if (child === null) return null as Extract<T, null>;
+    await untilReady(child.pid, birth);
+    this.#keep(child);
+    const session = { format, cwd, turnOpen, asking, id: "none of its own" };
+    const twin = this.#adopt({ session, argv, raised: "here", child: null, bornMs, wrapper: null }, child.pid);
+    const own = [...this.sessions.values()].filter((each) => each.format === format);
+    twin.hosted = new Set(own.map(({ id }) => id));
+    twin.memory = { path, hasLock: birth.hasLock, tokenIn: birth.tokenIn };
     return twin;
   }
 
@@ -347,6 +375,7 @@ export class World {
   isAnnounced(twin: Twin, session = twin.session): boolean {
     const { claims, lock, documents } = twin.format;
     const told = documents === undefined ? null : this.#sessionOf(twin, session);
+    if (twin.memory !== null) return runOf(twin, this.storeOf(twin).home, session) !== null;
     if (documents !== undefined) return told !== null && isNamedBy(told, documents, twin);
     if (lock !== null) return isAlive(twin) && holdsLock(twin, this.#lockPath(twin, session));
     if (claims === null || this.storeOf(twin).claimsBroken) return false;
@@ -486,6 +515,7 @@ export class World {
       session: id,
       also: null,
       hosted: null,
+      memory: null,
       word: format.firstWord(argv, session),
       wrapper: wrapper === null ? null : identify(wrapper),
     };
@@ -511,6 +541,8 @@ export class World {
     return null;
   }
 }
+
+type Child = ReturnType<typeof spawnQuiet>;
 
 /** What a twin is started for. */
 type Begun = Pick<Session, "format" | "cwd" | "id" | "turnOpen" | "asking">;
