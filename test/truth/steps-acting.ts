@@ -141,7 +141,9 @@ async function stop(world: World, target: number, dice: Dice): Promise<void> {
   // One that had not named its session is not ended with it, and may be found to have it as soon as it is alone.
   const silent = mine.filter((twin) => isAlive(twin) && twin.argvSession === null);
   const inDoubt = mayBeUnknown || (mayBeAbsent && before.complete !== true);
-  const honest = { 3: mayBeAbsent, 6: silent.length > 0, 8: inDoubt }[told.exit] ?? false;
+  // A hub listens to nobody but the programs that it works for.
+  const inHub = mine.some((twin) => twin.hosted !== null && twin.memory === null);
+  const honest = { 3: mayBeAbsent, 5: inHub, 6: silent.length > 0, 8: inDoubt }[told.exit] ?? false;
   judge(world, honest ? null : refusal(told));
 }
 
