@@ -40,8 +40,20 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a process younger than its announcement has it",
     "core/claims.ts",
-    "row.startedAt > claim.writtenAt + clockSlackMs",
-    "false",
+    "if (aheadMs > clockSlackMs)",
+    "if (false)",
+  ),
+  mutant(
+    "a process that began just after its announcement was written has it",
+    "core/claims.ts",
+    "if (aheadMs > startSlackMs)",
+    "if (false)",
+  ),
+  mutant(
+    "a process has every session that it ever began",
+    "core/match.ts",
+    'verdict.kind === "owner" ? begunSince(claim, store) : null',
+    "null",
   ),
   mutant(
     "an announcement from another namespace is dead",

@@ -67,7 +67,7 @@ export function birthOf(
 ): GatewayBirth {
   const { home, cwd, path: memoryPath, environment, database } = place;
   const manner = argv.includes("--local") ? "local" : "true";
-  const memory: Memory = { manner, token: crypto.randomUUID(), runs: [], others: [], page: 2, database };
+  const memory: Memory = { manner, token: crypto.randomUUID(), runs: [], others: [], page: 1, database };
   const tokenIn = argv.includes("token in its settings") ? "settings" : "environment";
   const hasLock = !argv.includes("not yet");
   return { format, argv, home, cwd, environment, memoryPath, memory, tokenIn, hasLock };
@@ -103,7 +103,7 @@ export function readMemory(path: string): Memory {
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-export function writeMemory(path: string, memory: Memory): void {
+function writeMemory(path: string, memory: Memory): void {
   writeFileSync(`${path}.tmp`, JSON.stringify(memory));
   renameSync(`${path}.tmp`, path);
 }

@@ -17,7 +17,8 @@
 // - Each schedule plays three agents, drawn by its first step, or those of `--cast`; agentctl's own launches are demo agents.
 // - `--minutes` draws fresh schedules until the time is over. `--agents real` runs test/truth/real/run.ts instead, `all` both.
 //
-// What it does not do: nothing changes while agentctl looks (each answer is about a world at rest); no hosts; one home per agent.
+// What it does not do: nothing changes while agentctl looks (each answer is about a world at rest); of hosts only Cline's hub and
+// OpenClaw's gateway; one home per agent.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";

@@ -10,7 +10,7 @@ import { isAlive, isSuspended, type Twin } from "./twin.ts";
 import type { World } from "./world.ts";
 
 export const gatewaySteps: Record<string, Action> = {
-  "gateway-manner": onGateway(4, isTalking, async (_world, twin, dice) =>
+  "gateway-manner": onGateway(9, isTalking, async (_world, twin, dice) =>
     changeMemory(twin, () => ({ manner: dice.pick(quickManners), page: 1 + dice.below(4) })),
   ),
   "gateway-mended": onGateway(6, isTalking, async (_world, twin) => changeMemory(twin, () => ({ manner: "true" }))),
@@ -21,10 +21,10 @@ export const gatewaySteps: Record<string, Action> = {
     await askNow(world, expectNow(world));
     changeMemory(twin, () => ({ manner }));
   }),
-  "gateway-token": onGateway(2, isAlive, async (world, twin, dice) => {
+  "gateway-token": onGateway(4, isAlive, async (world, twin, dice) => {
     const path = join(world.storeOf(twin).home, twin.format.gateway?.settings ?? "");
     const { token } = readMemory(twin.memory?.path ?? "");
-    const manner = dice.pick(["right", "right", "wrong", "none", "broken"] as const);
+    const manner = dice.pick(["right", "wrong", "wrong", "none", "broken"] as const);
     if (manner === "none") rmSync(path, { force: true });
     else if (manner === "broken") writeFileSync(path, "{");
     else writeSettings(path, manner === "right" ? token : dice.uuid());

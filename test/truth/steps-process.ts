@@ -31,7 +31,7 @@ export const processSteps: Record<string, Action> = {
     run: start,
   },
   "start-hub": {
-    weight: 3,
+    weight: 6,
     targets: (world) => (hublessIn(world).length > 0 ? [0] : []),
     async run(world, _target, dice) {
       await world.startHub(dice.pick(hublessIn(world)), dice.pick(world.places));

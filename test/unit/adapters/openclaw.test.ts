@@ -1,6 +1,6 @@
 // What captured cases cannot show of OpenClaw: odd shapes, every kind of process, every conversation with its gateway.
 import { describe, expect, test } from "bun:test";
-import type { Asked, Line, RecordFile, Talk } from "../../../src/adapters/adapter.ts";
+import type { Asked, Line, Reader, RecordFile, Talk } from "../../../src/adapters/adapter.ts";
 import { openclaw } from "../../../src/adapters/openclaw.ts";
 import { gateway } from "../../../src/adapters/openclaw-gateway.ts";
 import { inputType, stateType } from "../../../src/adapters/openclaw-store.ts";
@@ -46,6 +46,14 @@ describe("processes", () => {
   ])("the data folder of %j", (env, home) => {
     expect(openclaw.home(env as Record<string, string>)).toBe(home);
   });
+});
+
+test("a database without tables is a new one; with other tables it is not understood", () => {
+  const none = openclaw.records[0]?.assembled?.sessions;
+  const reader = (tables: object[]) =>
+    ({ rows: (sql: string) => (sql.includes("sqlite_master") ? tables : [{ session_id: id }]) }) as unknown as Reader;
+  expect([...(none?.(reader([])) ?? [])]).toEqual([]);
+  expect([...(none?.(reader([{ 1: 1 }])) ?? [])]).toEqual([{ id }]);
 });
 
 describe("a record", () => {
