@@ -442,14 +442,38 @@ export const mutants: readonly Mutant[] = [
     'if (isInUse(path)) return withConnection(addressOf(path, "immutable=1"), use);',
   ),
   // What is not opened
-  mutant("what somebody may have is not opened", "core/needed.ts", "|| doubts.has(key) ?", "|| false ?"),
+  mutant("what somebody may have is not opened", "core/needed.ts", "|| doubts.has(key) ||", "||"),
   mutant(
     "a session named by a process of an unknown home is looked for in one home alone",
     "core/needed.ts",
     'owners.has(sessionKey(store.agent, "", id))',
     "false",
   ),
-  mutant("one outline does not stand for all", "core/needed.ts", "|| ids.has(anyRecord) ? null : ids", "? null : ids"),
+  mutant("one outline does not stand for all", "core/needed.ts", "|| ids.has(anyRecord) ||", "||"),
+  mutant(
+    "an answer that stands in front of its prompt is passed over",
+    "adapters/claude-code-tail.ts",
+    'mayBeSince(textIn(fields, "timestamp") ?? "", bytes)',
+    "false",
+  ),
+  mutant(
+    "what led to the last lines is passed over",
+    "adapters/claude-code-tail.ts",
+    "if (isRooted(collected, entry))",
+    "if (true)",
+  ),
+  mutant(
+    "references do not know of sessions that were not opened",
+    "observe/open.ts",
+    "wanted.since === undefined ? names.like({ beginnings }) : asked",
+    "wanted.since === undefined ? [] : asked",
+  ),
+  mutant(
+    "a name is found only as it was typed",
+    "observe/names.ts",
+    "Buffer.from(this.text.toLowerCase())",
+    "this.bytes",
+  ),
   mutant(
     "what changed is answered from the cache",
     "observe/record-cache.ts",

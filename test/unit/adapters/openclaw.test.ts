@@ -52,8 +52,8 @@ test("a database without tables is a new one; with other tables it is not unders
   const none = openclaw.records[0]?.assembled?.sessions;
   const reader = (tables: object[]) =>
     ({ rows: (sql: string) => (sql.includes("sqlite_master") ? tables : [{ session_id: id }]) }) as unknown as Reader;
-  expect([...(none?.(reader([])) ?? [])]).toEqual([]);
-  expect([...(none?.(reader([{ 1: 1 }])) ?? [])]).toEqual([{ id }]);
+  expect([...(none?.(reader([]), null) ?? [])]).toEqual([]);
+  expect([...(none?.(reader([{ 1: 1 }]), null) ?? [])]).toEqual([{ id }]);
 });
 
 describe("a record", () => {
