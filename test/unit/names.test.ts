@@ -1,0 +1,94 @@
+// Names of records: found by id and by their beginning, whatever else lies around.
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { claudeCode } from "../../src/adapters/claude-code.ts";
+import { codex } from "../../src/adapters/codex.ts";
+import { opencode } from "../../src/adapters/opencode.ts";
+import { adapters } from "../../src/adapters/registry.ts";
+import { RecordNames } from "../../src/observe/names.ts";
+import { lookAtSessions } from "../../src/observe/observe.ts";
+import { withIds } from "../../src/observe/wanted.ts";
+import { Databases } from "../../src/sys/sqlite.ts";
+import { throwAwayFolder } from "../conformance/folder.ts";
+
+const folder = throwAwayFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const ids = ["aaaaaaaa-1111-4000-8000-000000000001", "aaaaaaaa-1111-4000-8000-000000000002"] as const;
+const other = "bbbbbbbb-1111-4000-8000-000000000003";
+const claudeHome = join(folder.path, ".claude");
+const codexHome = join(folder.path, ".codex");
+
+function put(path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, "");
+}
+
+for (const id of ids) put(join(claudeHome, "projects/-one", `${id}.jsonl`));
+put(join(claudeHome, "projects/-two", `${other}.jsonl`));
+// The same session in another folder; names that only look like one; folders and files that are none of ours.
+put(join(claudeHome, "projects/-two", `${ids[0]}.jsonl`));
+put(join(claudeHome, "projects/-two", `x\n${ids[1]}.jsonl`));
+put(join(claudeHome, "projects/-two", `${ids[1]}.jsonl.bak`));
+mkdirSync(join(claudeHome, "projects/-empty"));
+put(join(codexHome, "sessions/2026/01/02", `rollout-2026-01-02T03-04-05-${other}.jsonl`));
+
+const names = (adapter: typeof claudeCode, home: string) => new RecordNames(adapter, home, new Databases());
+const claude = names(claudeCode, claudeHome);
+const paths = (found: { path: string }[]): string[] => found.map(({ path }) => path).sort();
+
+test("all of them", () => {
+  expect(claude.all()).toHaveLength(4);
+  expect(claude.failures).toEqual([]);
+});
+
+test("by their ids, every record of each", () => {
+  const found = claude.like({ ids: [ids[0], other, "cccccccc-1111-4000-8000-000000000004"] });
+  expect(paths(found)).toEqual(paths(claude.all().filter(({ subject }) => subject === ids[0] || subject === other)));
+  expect(claude.like({ ids: [ids[1]] })).toHaveLength(1);
+  expect(claude.like({})).toEqual([]);
+});
+
+test.each(["aaaaaaaa", "aaaaaaaa-1111", "aaa", "a"])("by how they begin: %s", (start) => {
+  expect(paths(claude.like({ beginnings: [start] }))).toEqual(
+    paths(claude.all().filter(({ subject }) => subject.startsWith("a"))),
+  );
+});
+
+test("not by what stands in the middle, nor by a folder", () => {
+  for (const middle of ["1111-4000", "8000-000000000001", "-two", "projects", "jsonl", "0"])
+    expect(claude.like({ beginnings: [middle] })).toEqual([]);
+});
+
+test("where a name holds more than the id", () => {
+  const found = names(codex, codexHome);
+  expect(found.like({ ids: [other] })).toHaveLength(1);
+  expect(found.like({ beginnings: ["bbbbbbbb"] })).toHaveLength(1);
+  expect(found.like({ beginnings: ["rollout"] })).toEqual([]);
+});
+
+test("whatever the size of their letters", () => {
+  const id = "ses_0123456789abABCDEFGHIJKLMN";
+  const home = join(folder.path, "opencode");
+  put(join(home, "storage/session/project", `${id}.json`));
+  const found = names(opencode, home).like({ beginnings: [id.slice(0, 20).toLowerCase()] });
+  expect(found.map(({ subject }) => subject)).toEqual([id]);
+});
+
+test("names with other letters are all looked at", () => {
+  put(join(claudeHome, "projects/-drei", "größe.txt"));
+  expect(names(claudeCode, claudeHome).like({ beginnings: ["bbbbbbbb"] })).toHaveLength(1);
+});
+
+test("who asks for one session is told of those that begin alike", async () => {
+  const { sessions, unopened } = await lookAtSessions({
+    ...{ adapters, env: { HOME: folder.path }, wanted: withIds([ids[0]]) },
+    processes: () => ({
+      ok: true,
+      value: { boot: "b", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] },
+    }),
+  });
+  expect(sessions.map(({ id }) => id)).toEqual([ids[0]]);
+  expect(unopened).toEqual([{ agent: "claude-code", ids: [ids[1]] }]);
+});
