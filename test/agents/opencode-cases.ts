@@ -1,6 +1,6 @@
 // OpenCode's server, its questions and its subagents: what the standard schedules do not have.
 import type { Capture, CaptureCase, Expected } from "./case.ts";
-import { rows, writeSettings } from "./drivers/opencode.ts";
+import { opencode, rows, writeSettings } from "./drivers/opencode.ts";
 import { asked } from "./life.ts";
 import { type Headless, type World, waitFor } from "./rig.ts";
 
@@ -135,10 +135,12 @@ export function opencodeCases(): CaptureCase[] {
         const agent = world.start(["opencode", "run", "--auto", "--format", "json", "--", ...prompt.split(" ")]);
         await asked(world, "HOLD=inside", agent);
         const isRunning = (): string | false => {
-          const [child] = rows(world, "SELECT parent_id FROM session WHERE parent_id IS NOT NULL");
+          const [child] = rows(world, "SELECT id, parent_id FROM session WHERE parent_id IS NOT NULL");
           const parts = rows(world, "SELECT data FROM part").map(({ data }) => String(data));
           const isTold = parts.some((data) => data.includes('"sessionId"') && data.includes('"running"'));
-          return child !== undefined && isTold && String(child["parent_id"]);
+          // Its prompt stands there before its answer has a row: until then nobody can tell.
+          const isAnswering = child !== undefined && opencode.sign(world, String(child["id"])) === "prompted";
+          return isAnswering && isTold && String(child["parent_id"]);
         };
         const id = await waitFor("its subagent", isRunning);
         return live({ agent }, id, running(prompt, { background: { shells: 0, subagents: 1 } }));
