@@ -63,9 +63,12 @@ function openState(last: MessageLine, since: number | null): State {
   const question = running.map(questionOf).find((found) => found !== null) ?? null;
   const asked = inner.find(({ waiting }) => waiting !== null)?.waiting ?? null;
   const held = running.find((tool) => mayWait(tool)) ?? null;
-  const heldInside = inner.find(({ turn }) => turn.state === "open" && turn.doubt !== null) ?? null;
+  const doubts = inner.flatMap(({ turn, pending }) =>
+    turn.state === "open" && turn.doubt !== null ? [{ doubt: turn.doubt, pending }] : [],
+  );
+  const heldInside = doubts[0] ?? null;
   const subagents = running.filter(({ tool }) => tool === "task").length;
-  const doubt = held !== null || heldInside !== null ? "tool call pending" : null;
+  const doubt = held === null ? (heldInside?.doubt ?? null) : "tool call pending";
   return {
     turn: { state: "open", since, doubt },
     waiting: question ?? asked,

@@ -373,6 +373,25 @@ test("an older version's table, without the columns of later ones", () => {
   });
 });
 
+test.each<[what: string, child: Record<string, unknown>, parts: unknown[], doubt: string | null]>([
+  ["its prompt is not answered yet", { role: "user", time: { created: 30 } }, [], "no answer begun yet"],
+  ["it works", { role: "assistant", time: { created: 30 } }, [], null],
+  [
+    "its tool may wait for somebody",
+    { role: "assistant", time: { created: 30 } },
+    [tool("edit", { status: "running", input: {} })],
+    "tool call pending",
+  ],
+])("what is in doubt of a subagent is in doubt of its session: %s", (_what, child, parts, doubt) => {
+  const task = tool("task", { status: "running", input: {}, metadata: { sessionId: other } });
+  const home = storeOf([asked(), answered({}, task)]);
+  using database = new Database(join(home, "opencode.db"));
+  database.run("INSERT INTO message VALUES (?, ?, ?, ?, ?)", ["msg_3", other, 30, 30, JSON.stringify(child)]);
+  for (const part of parts)
+    database.run("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", ["prt_x", "msg_3", other, 30, 30, JSON.stringify(part)]);
+  expect(recordOf(home).turn).toMatchObject({ state: "open", doubt });
+});
+
 test("a subagent is no session of its own; one title is none", () => {
   const record = recordOf(storeOf([], { parent_id: other, title: "Child session - 2026-11-16T05:55:42.497Z" }));
   expect([record.subagentOf, record.parent, record.facts.title]).toEqual([other, null, null]);
