@@ -155,6 +155,7 @@ const claimFaults = (claim: PidClaim): string[] =>
       waiting: orNull(fields(waiting)),
       background,
       job: orNull(text),
+      begunAt: optional(orNull(number)),
       isOver: optional(flag),
     },
   );
