@@ -141,11 +141,16 @@ class Homes {
 
   private readonly links = new Map<string, string | null>();
 
+  /** Every process of an agent says the same. */
+  private readonly said = new Set<string>();
+
   constructor(private readonly mounts: string) {}
 
   /** A relative name would mean another folder for everyone who reads it. */
   add(adapter: Adapter, name: string): void {
-    if (!name.startsWith("/")) return;
+    const said = `${adapter.agent}\0${name}`;
+    if (!name.startsWith("/") || this.said.has(said)) return;
+    this.said.add(said);
     const home = realHome(name, this.mounts, this.links);
     const key = `${adapter.agent}\0${home}`;
     const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), read: false };

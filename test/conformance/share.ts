@@ -1,5 +1,5 @@
 /** How many neighbours share the work between them; FULL=1 does all of it. */
-const sharers = process.env["FULL"] === "1" ? 1 : 8;
+const sharers = process.env["FULL"] === "1" ? 1 : 12;
 
 /** A part of the damages, another one for each of the captured cases: together they see all of them. */
 export function* share<T>(all: Iterable<T>, index: number): Generator<T> {
