@@ -48,7 +48,7 @@ for (const year of below(`${home}/.codex/sessions`))
   for (const month of below(year)) for (const day of below(month)) visitRecords(day, codex);
 readDatabase(`${home}/.local/share/opencode/opencode.db`);
 if (all) lines.push(`${cleared(`${home}/.claude/history.jsonl`)} cleared`, `${older} older`);
-writeSync(1, `${lines.join("\n")}\n`);
+if (lines.length > 0) writeSync(1, `${lines.join("\n")}\n`);
 process.exit(0);
 
 function needle(text: string): Buffer {

@@ -314,13 +314,13 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     "no second look at what seems cut off",
-    "observe/observe.ts",
+    "observe/second-look.ts",
     'return status.state === "stopped" && (record.turn.state === "open" || record.torn || recent);',
     "return false;",
   ),
   mutant(
     "silent processes are not asked again",
-    "observe/observe.ts",
+    "observe/second-look.ts",
     "if (silent.length > 0) readClaimsAgain",
     "if (false) readClaimsAgain",
   ),
