@@ -63,10 +63,11 @@ export interface Assembly {
   backward(reader: Reader, id: string): Iterable<unknown>;
 }
 
-/** Sessions with one of these ids, or whose id begins so, in small letters. */
+/** Sessions with one of these ids, or whose id begins so, in small letters; or that work in one of these directories, or nobody says where. */
 export interface LikeNames {
   ids: readonly string[];
   beginnings: readonly string[];
+  directories: readonly string[];
 }
 
 export interface SessionName {

@@ -64,11 +64,19 @@ export const databaseLines: Assembly = {
   backward: (reader, id) => backward(database(reader, id), id),
 };
 
-function conditionsFor({ ids, beginnings }: LikeNames): [string, readonly string[]][] {
+function conditionsFor({ ids, beginnings, directories }: LikeNames): [string, readonly string[]][] {
   const among = (values: readonly string[]): string => `IN (${values.map(() => "?").join(", ")})`;
   const byLength = Map.groupBy(beginnings, ({ length }) => length);
   return [
     ...(ids.length === 0 ? [] : [[`WHERE id ${among(ids)}`, ids] as [string, readonly string[]]]),
+    ...(directories.length === 0
+      ? []
+      : [
+          [`WHERE directory ${among(directories)} OR typeof(directory) <> 'text'`, directories] as [
+            string,
+            readonly string[],
+          ],
+        ]),
     ...[...byLength].map(([length, starts]): [string, readonly string[]] => [
       `WHERE lower(substr(id, 1, ${length})) ${among(starts)}`,
       starts,

@@ -1,11 +1,11 @@
 // Which records must be read to tell what runs or may run, by their names alone. What nobody has or may have is not running,
 // whatever its record holds: it is read only for those who ask about it.
 import type { Evidence, NativeRecord, Store } from "./evidence.ts";
-import { type FoundOwner, sessionKey } from "./found.ts";
+import { type FoundOwner, namedHome, sessionKey } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import { read } from "./problem.ts";
-import type { ProcessRow, ProcessTable } from "./process.ts";
-import type { AgentRules } from "./rules.ts";
+import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
+import { type AgentRules, roleOf } from "./rules.ts";
 import { namelessOf } from "./subjects.ts";
 
 /** A record of which only the name is known, and where it works, if that is told with it. Nothing is ruled out by it. */
@@ -54,6 +54,8 @@ export interface Needed {
   of(store: Store, id: string): "owned" | "doubted" | null;
   /** Sessions of this store that are needed, recorded or not; null: any may be. */
   idsOf(store: Store): ReadonlySet<string> | null;
+  /** Where any may be: the directories that those work in, whose records do not tell another one; null: anywhere. */
+  directoriesOf(store: Store): ReadonlySet<string> | null;
   /** Sessions that are needed in any store or none; where any may be, there are more. */
   ids: ReadonlySet<string>;
   /** Processes that say which session they have; null: all of them do. */
@@ -63,7 +65,7 @@ export interface Needed {
 /** The rows of the stores are outlines; what they do not tell makes a record needed, never dispensable. */
 export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]): Needed {
   if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0)
-    return { of: () => "doubted", idsOf: () => null, ids: new Set(), named: null };
+    return { of: () => "doubted", idsOf: () => null, directoriesOf: () => null, ids: new Set(), named: null };
   const table = withoutStrangers(evidence.processes.value);
   const { owners, doubts, agentDoubts, unrecorded } = matchProcesses(
     { ...evidence, processes: read(table) },
@@ -94,12 +96,31 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     const isAny = whole.has(homeKey(store)) || ids.has(anyRecord) || (store.nameless ?? []).length > 0;
     return isLost || isAny ? null : ids;
   };
+  const directoriesOf: Needed["directoriesOf"] = (store) => {
+    const isElsewhere = keys.some((key) => key.startsWith(`${store.agent}\0\0`)) || (store.nameless ?? []).length > 0;
+    const why = doubts.get(sessionKey(store.agent, store.home, anyRecord)) ?? [];
+    if (isElsewhere || whole.has(homeKey(store)) || why.some(({ rule }) => rule !== "R9")) return null;
+    return directoriesOfSilent(table, rules, store.agent);
+  };
   const all = [...owners.values()].flat();
   const isGuessed = (owner: FoundOwner): boolean => owner.kind === "process" && owner.link === "cwd";
   const isSilent = unrecorded.length > 0 || all.some(isGuessed);
   const rows = all.flatMap((owner) => (owner.row === null || isGuessed(owner) ? [] : [owner.row]));
   const ids = new Set(keys.map((key) => key.split("\0")[2] ?? ""));
-  return { of, idsOf, ids, named: isSilent ? new Set(rows) : null };
+  return { of, idsOf, directoriesOf, ids, named: isSilent ? new Set(rows) : null };
+}
+
+/** Rule 9 is about processes and the records of their directories. null: one of the processes may have others, too. */
+function directoriesOfSilent(table: ProcessTable, rules: readonly AgentRules[], agent: string): Set<string> | null {
+  const found = new Set<string>();
+  for (const row of table.rows)
+    for (const each of rules) {
+      if (each.agent !== agent || row.detail === null || !isLive(row) || roleOf(each, row) !== "agent") continue;
+      const { cwd, sameFiles } = row.detail;
+      if (cwd === null || !sameFiles || namedHome(each, row.detail) === null) return null;
+      found.add(cwd);
+    }
+  return found;
 }
 
 const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;

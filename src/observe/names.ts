@@ -17,6 +17,8 @@ interface Part {
   all(): FoundRecord[];
   /** At least those that are meant. */
   like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[];
+  /** Where names tell directories. */
+  near?(directories: readonly string[]): FoundRecord[];
 }
 
 export class RecordNames {
@@ -47,6 +49,14 @@ export class RecordNames {
     const isLike = ({ subject }: FoundRecord): boolean =>
       wanted.has(subject) || starts.some((start) => subject.toLowerCase().startsWith(start));
     return this.chosen((part) => part.like([...wanted], starts)).filter(isLike);
+  }
+
+  /** At least those that work in one of these directories, or do not tell where by their names; null: every one. */
+  near(directories: ReadonlySet<string> | null): FoundRecord[] {
+    // Which older records count is told by all of the newer ones.
+    const isTold = this.parts.every((part) => part.near !== undefined || part.all().length === 0);
+    if (directories === null || !isTold) return this.all();
+    return this.chosen((part) => part.near?.([...directories]) ?? []);
   }
 
   private partsOf(set: RecordSet, home: string, databases: Databases): Part[] {
@@ -159,5 +169,8 @@ class DatabasePart implements Part {
   all = (): FoundRecord[] => recordsInDatabase(this.file, this.set, this.databases, null);
 
   like = (ids: readonly string[], beginnings: readonly string[]): FoundRecord[] =>
-    recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings });
+    recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings, directories: [] });
+
+  near = (directories: readonly string[]): FoundRecord[] =>
+    recordsInDatabase(this.file, this.set, this.databases, { ids: [], beginnings: [], directories });
 }

@@ -35,8 +35,8 @@ export function outlineStore(
   return { adapter, store, names, asked: wanted.since === undefined ? names.like(wanted) : names.all() };
 }
 
-function outlineEach({ store, names }: NamedStore): void {
-  store.rows = names.all().map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
+function outlineEach(store: Store, records: readonly FoundRecord[]): void {
+  store.rows = records.map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
 }
 
 interface Means {
@@ -56,13 +56,13 @@ export function openNeeded(
 ): void {
   const needed = neededRecords(evidence, adapters);
   const open = stores.filter(({ store }) => needed.idsOf(store) === null);
-  const isNeeded = open.length === 0 ? () => false : neededAmong(open, evidence, adapters, { mounts, databases });
+  const among = open.length === 0 ? null : neededAmong(open, needed, evidence, adapters, { mounts, databases });
   const told = new Set(needed.ids);
   told.delete("");
   for (const each of stores) {
     const { adapter, store, names, asked } = each;
     const ids = needed.idsOf(store);
-    const first = ids === null ? names.all().filter(({ subject }) => isNeeded(store, subject)) : names.like({ ids });
+    const first = ids === null ? (among?.get(store) ?? []) : names.like({ ids });
     const known = new Set(first.map(keyOf));
     const then = asked.filter((record) => !known.has(keyOf(record)) && isWanted(record, wanted));
     // Where the time runs out, those who run are not the ones that are left unread.
@@ -89,23 +89,28 @@ const isWanted = (record: FoundRecord, { ids, beginnings = [], since }: WantedSo
 
 const writtenAt = ({ path, updatedAt }: FoundRecord): number | null => updatedAt ?? statOf(path)?.mtimeMs ?? null;
 
-/** Where any record may be somebody's: by what their names tell. */
+/** Where any record may be somebody's: by what their names tell, and their directories. */
 function neededAmong(
   open: readonly NamedStore[],
+  first: Needed,
   evidence: Evidence,
   adapters: readonly Adapter[],
   { mounts, databases }: Pick<Means, "mounts" | "databases">,
-): (store: Store, id: string) => boolean {
-  for (const each of open) outlineEach(each);
+): Map<Store, FoundRecord[]> {
+  const records = new Map(open.map(({ store, names }) => [store, names.near(first.directoriesOf(store))]));
+  for (const [store, near] of records) outlineEach(store, near);
   let needed = neededRecords(evidence, adapters);
   if (needed.named !== null) {
+    for (const { store, names } of open) records.set(store, names.all());
+    for (const [store, all] of records) outlineEach(store, all);
     // Silent processes: whose directory is whose, and who is too old to be theirs, rules out most of what they may have.
     evidence.directories = lookUpDirectories(evidence, needed.named, adapters, mounts);
     needed = neededRecords(evidence, adapters);
     for (const each of open) tellTimes(each, needed, databases);
     needed = neededRecords(evidence, adapters);
   }
-  return (store, id) => needed.of(store, id) !== null;
+  const { of } = needed;
+  return new Map([...records].map(([store, all]) => [store, all.filter(({ subject }) => of(store, subject) !== null)]));
 }
 
 /** Of records that somebody may have: how young they can be, where that is cheaper than reading them. */

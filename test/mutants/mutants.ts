@@ -468,6 +468,7 @@ export const mutants: readonly Mutant[] = [
     "wanted.since === undefined ? names.like({ beginnings }) : asked",
     "wanted.since === undefined ? [] : asked",
   ),
+  mutant("records of the processes' directories are not looked at", "core/needed.ts", "found.add(cwd);", ""),
   mutant(
     "a name is found only as it was typed",
     "observe/names.ts",

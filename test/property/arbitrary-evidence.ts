@@ -89,6 +89,7 @@ const aRow: fc.Arbitrary<ProcessRow> = fc
     agent: anAgent,
     role: fc.constantFrom("agent", "agent", "agent", "serve", "helper", "stranger"),
     resume: sometimes(anId),
+    isInterface: fc.boolean(),
     tag: sometimes(anId),
     wrongSession: rarely,
     locks: fc.uniqueArray(anId, { maxLength: 2 }),
@@ -100,17 +101,18 @@ const aRow: fc.Arbitrary<ProcessRow> = fc
     foreign: rarely,
     contained: rarely,
   })
-  .map(({ pid, agent, role, resume, tag, wrongSession, locks, foreign, contained, ...rest }) => {
+  .map(({ pid, agent, role, resume, isInterface, tag, wrongSession, locks, foreign, contained, ...rest }) => {
     // A parent is older than its child: no rings here, they have a case of their own.
     const parent = rest.parent < pid ? rest.parent : 1;
     // Looked at, as every claimed pid is.
     if (role === "stranger") return process(pid, agent, { ...rest, parent, name: "nginx", argv: ["nginx"] });
     const tags = tag === null ? {} : { AGENTCTL_TAG_SID: String(pid), AGENTCTL_TAG_SESSION: `${agent}:${tag}` };
+    const resumed = resume === null ? [] : ["--resume", resume, ...(isInterface ? ["--interface"] : [])];
     return process(pid, agent, {
       ...rest,
       parent,
       session: wrongSession ? 1 : pid,
-      argv: role === "agent" ? [agent, ...(resume === null ? [] : ["--resume", resume])] : [agent, role],
+      argv: role === "agent" ? [agent, ...resumed] : [agent, role],
       env: foreign ? null : { HOME: "/home/me", ...tags },
       lockedFiles: agent === "locker" && !foreign ? locks.map((id) => `/l/${id}.lock`) : [],
       ours: !foreign,

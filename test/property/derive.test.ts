@@ -251,7 +251,9 @@ function surelyOwned(evidence: Evidence): string[] {
     if (name === "speaker" && claims.length > 0) continue;
     if (name === "locker" && detail.lockedFiles.length > 0) continue;
     if (detail.env["AGENTCTL_TAG_SESSION"] !== undefined) continue;
-    const id = detail.argv?.[1] === "--resume" ? detail.argv[2] : undefined;
+    // Who was started with one in an interface may have gone on to another.
+    const [, flag, given, more] = detail.argv ?? [];
+    const id = flag === "--resume" && more !== "--interface" ? given : undefined;
     if (id !== undefined) keys.push(keyOf({ agent: name, home: `${detail.env["HOME"]}/.${name}`, id }));
   }
   return keys;

@@ -41,10 +41,23 @@ test.each([
       // As observe does it: one outline for all of a store, and one for each record only where that one is needed.
       const stores = whole.stores.map((store) => ({ ...store, rows: [outline(anyRecord, "", null)] }));
       const any = neededRecords({ ...whole, stores }, rules);
+      // Where names tell directories, first only those of the processes' own.
+      const near = outlined(whole, tells);
+      for (const store of near.stores) {
+        const directories = any.directoriesOf(store);
+        const isNear = ({ reading }: Store["rows"][number]): boolean =>
+          directories === null || !reading.ok || reading.value.cwd === null || directories.has(reading.value.cwd);
+        store.rows = any.idsOf(store) === null ? store.rows.filter(isNear) : [outline(anyRecord, "", null)];
+      }
+      const first = neededRecords(near, rules);
       const needed = {
         of: (store: Store, id: string): boolean => {
           const ids = any.idsOf(store);
-          return ids === null ? each.of(store, id) !== null : ids.has(id);
+          if (ids !== null) return ids.has(id);
+          if (first.named !== null) return each.of(store, id) !== null;
+          const has = (each: Store | undefined): boolean => each?.rows.some((row) => row.id === id) === true;
+          const isFar = has(store) && !has(near.stores[whole.stores.indexOf(store)]);
+          return !isFar && first.of(store, id) !== null;
         },
       };
       const few: Evidence = {

@@ -1,6 +1,6 @@
 // Names of records: found by id and by their beginning, whatever else lies around.
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { claudeCode } from "../../src/adapters/claude-code.ts";
 import { codex } from "../../src/adapters/codex.ts";
@@ -74,6 +74,24 @@ test("whatever the size of their letters", () => {
   put(join(home, "storage/session/project", `${id}.json`));
   const found = names(opencode, home).like({ beginnings: [id.slice(0, 20).toLowerCase()] });
   expect(found.map(({ subject }) => subject)).toEqual([id]);
+});
+
+test("of a database: by directory, by id and by how they begin", () => {
+  const home = join(folder.path, "database");
+  cpSync(join(import.meta.dir, "../fixtures/opencode/headless-completed/home"), home, { recursive: true });
+  const found = names(opencode, home);
+  const [only, ...more] = found.all();
+  expect(more).toEqual([]);
+  if (only?.cwd == null) throw new Error("a session with a directory");
+  expect(found.near(new Set(["/elsewhere", only.cwd]))).toEqual([only]);
+  expect(found.near(new Set(["/elsewhere"]))).toEqual([]);
+  expect(found.near(null)).toEqual([only]);
+  expect(found.like({ ids: [only.subject] })).toEqual([only]);
+  expect(found.like({ beginnings: [only.subject.slice(0, 9).toLowerCase()] })).toEqual([only]);
+  expect(found.like({ ids: ["ses_0000000000000"], beginnings: ["ses_zz"] })).toEqual([]);
+  // What an older set has counts only where the newer one does not have it: that takes all of them.
+  put(join(home, "storage/session/project", `${only.subject}.json`));
+  expect(names(opencode, home).near(new Set(["/elsewhere"]))).toEqual([only]);
 });
 
 test("names with other letters are all looked at", () => {
