@@ -5,6 +5,7 @@ import { readNote } from "../control/notes.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { tidyUp } from "../control/tidy.ts";
+import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { lookAtSessions } from "../observe/observe.ts";
 import { withIds } from "../observe/wanted.ts";
@@ -48,9 +49,7 @@ export async function tellStart(
   const { id, launch: number, problem } = launched;
   if (!json) context.out(`${id}\n`);
   if (problem !== null) context.err(`agentctl: ${problem}\n`);
-  const list = await lookAtSessions({ adapters, env: request.env, wanted: withIds([id]) });
-  const ref = shortestRef(id, list);
-  const session = list.sessions.find((each) => each.id === id && each.home === request.home) ?? null;
+  const { ref, session } = await lookAtStarted(id, request);
   const hook = readNote(context.env, number)?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
@@ -63,4 +62,19 @@ export async function tellStart(
     context.err(`agentctl: ${ref} is ${word}${where}${who}; agentctl logs -f ${ref}\n`);
   }
   await tidyUp([number], context.env, request.warn);
+}
+
+/** It runs, whatever comes of this look: that nobody could look is no failure of the launch. */
+async function lookAtStarted(
+  id: string,
+  { env, home }: StartRequest,
+): Promise<{ ref: string; session: Session | null }> {
+  try {
+    const list = await lookAtSessions({ adapters, env, wanted: withIds([id]) });
+    const session = list.sessions.find((each) => each.id === id && each.home === home) ?? null;
+    return { ref: shortestRef(id, list), session };
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return { ref: id, session: null };
+  }
 }

@@ -97,18 +97,22 @@ const noteOf = ({ agent, home, id, processes }: Session, notes: readonly ReadNot
         : note.session === id),
   ) ?? null;
 
-const nobody: readonly string[] = [];
-
 /** Of one session that was asked for by its id. */
-export function shortestRef(id: string, { sessions, unopened }: SessionList): string {
-  const others = [...sessions.flatMap((session) => session.id ?? []), ...unopened.flatMap(({ ids }) => ids)];
-  const near = others.filter((other) => other !== id && other.startsWith(id.slice(0, likeness)));
-  return trimDash(id.slice(0, Math.max(likeness, ...near.map((other) => sharedPrefix(id, other) + 1))));
+export const shortestRef = (id: string, { sessions, unopened }: SessionList): string =>
+  refsAmong([id, ...idsOf(sessions)], unopened)(id);
+
+function shortestRefs(sessions: readonly Session[], unopened: SessionList["unopened"]): string[] {
+  const refOf = refsAmong(idsOf(sessions), unopened);
+  return sessions.map(({ id, processes }) => (id === null ? `pid:${processes[0]?.identity.pid ?? 0}` : refOf(id)));
 }
 
-/** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone. */
-function shortestRefs(sessions: readonly Session[], unopened: SessionList["unopened"]): string[] {
-  const own = [...new Set(sessions.map((session) => session.id).filter((id) => id !== null))].sort();
+const idsOf = (sessions: readonly Session[]): string[] => sessions.flatMap(({ id }) => id ?? []);
+
+const nobody: readonly string[] = [];
+
+/** UUIDv7 ids of one minute share their first characters: a prefix grows until it is alone, however its letters are typed. */
+function refsAmong(ids: readonly string[], unopened: SessionList["unopened"]): (id: string) => string {
+  const own = [...new Set(ids.map((id) => id.toLowerCase()))].sort();
   const lengths = new Map<string, number>();
   for (const [index, id] of own.entries()) {
     const shared = Math.max(sharedPrefix(id, own[index - 1]), sharedPrefix(id, own[index + 1]));
@@ -116,13 +120,11 @@ function shortestRefs(sessions: readonly Session[], unopened: SessionList["unope
   }
   // Few against many: each of the many is looked at once.
   const alike = Map.groupBy(own, (id) => id.slice(0, likeness));
-  for (const { ids } of unopened)
-    for (const other of ids)
-      for (const id of alike.get(other.slice(0, likeness)) ?? nobody)
-        lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other) + 1));
-  return sessions.map(({ id, processes }) =>
-    id === null ? `pid:${processes[0]?.identity.pid ?? 0}` : trimDash(id.slice(0, lengths.get(id) ?? id.length)),
-  );
+  for (const store of unopened)
+    for (const other of store.ids)
+      for (const id of alike.get(other.slice(0, likeness).toLowerCase()) ?? nobody)
+        lengths.set(id, Math.max(lengths.get(id) ?? 0, sharedPrefix(id, other.toLowerCase()) + 1));
+  return (id) => trimDash(id.slice(0, lengths.get(id.toLowerCase()) ?? id.length));
 }
 
 const trimDash = (ref: string): string => ref.replace(/-$/, "");

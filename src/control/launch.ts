@@ -73,23 +73,27 @@ export class StartedLaunch {
     this.place = { home: wanted.home, own: supportFolder(wanted.env), cwd: wanted.cwd, at: Date.now() };
     this.session = order.session ?? adapter.invocation.chooseId?.(crypto.randomUUID(), this.place.at) ?? null;
     let hookLock: number | null = null;
+    let signs: SignsOfLife | null = null;
     try {
       if (wantsHooks(wanted.note.hooks)) hookLock = holdHooks(wanted.env, this.id);
       this.note(this.session);
+      // Before it is there: what it writes at once is its own.
+      signs = new SignsOfLife(wanted, this.id, this.session);
       this.holder = this.spawn();
     } catch (error) {
+      signs?.giveUp();
       forgetLaunch(wanted.env, this.id);
       removePrepared(this.preparing(), wanted);
       if (hookLock !== null) closeSync(hookLock);
       throw startError(error, wanted);
     }
     this.hookLock = hookLock;
-    this.signs = new SignsOfLife(wanted, this.id, this.session, this.holder.pid);
+    this.signs = signs;
   }
 
   async begun(interrupted: Promise<never>): Promise<Launched> {
     try {
-      const sign = await Promise.race([this.signs.untilBegun(), interrupted]);
+      const sign = await Promise.race([this.signs.untilBegun(this.holder.pid), interrupted]);
       if (sign.kind === "begun") {
         const problems = [
           sign.session === this.session ? null : this.noteOrProblem(sign.session),

@@ -31,13 +31,14 @@ export class SignsOfLife {
   private readonly deadline: Deadline;
   private readonly changes = openChanges();
   private isUnwanted = false;
+  /** Nobody yet. */
+  private holder = 0;
 
   constructor(
     private readonly wanted: LaunchOrder,
     launch: string,
     /** null: the agent chooses it. */
     private readonly session: string | null,
-    private readonly holder: number,
   ) {
     this.adapter = wanted.adapter;
     this.files = launchFiles(wanted.env, launch);
@@ -45,7 +46,8 @@ export class SignsOfLife {
     this.markBefore = this.markNow();
   }
 
-  async untilBegun(): Promise<Sign> {
+  async untilBegun(holder: number): Promise<Sign> {
+    this.holder = holder;
     let isOver = false;
     try {
       for (let looks = 1; ; looks += 1) {
@@ -78,7 +80,7 @@ export class SignsOfLife {
     const { claims, records } = this.adapter;
     const { home, before } = this.wanted;
     this.changes.path(this.files.out);
-    if (claims !== null) watchNearest(join(home, claims.folder), this.changes);
+    if (claims !== null) watchNearest(join(home, literalFolder(claims.folder)), this.changes);
     if (before?.record != null) watchNearest(before.record.source, this.changes);
     else for (const { folder } of records) watchNearest(join(home, literalFolder(folder)), this.changes);
   }

@@ -7,7 +7,7 @@ import { withIds } from "../observe/wanted.ts";
 import { isExitHookOpen, runDueHooks } from "./due-hooks.ts";
 import { callerOf } from "./guard.ts";
 import { forgetExpired, mayHaveExpired } from "./keep.ts";
-import { keepNote, readHookedNotes } from "./notes.ts";
+import { keepNote, readHookedNotes, readNotes } from "./notes.ts";
 import { lookCloselyAround } from "./surroundings.ts";
 
 /** Looks only where there may be something. That it could not be done is no reason to fail: the next one will do it. */
@@ -21,7 +21,9 @@ export async function tidyUp(
     const open = readHookedNotes(env).filter(isExitHookOpen);
     const hasOld = mayHaveExpired(env, Date.now());
     if (open.length === 0 && !hasOld) return;
-    const around = await lookCloselyAround(env, withIds(open.map(({ session }) => session)));
+    // Whose session is not known to be stopped is not forgotten.
+    const noted = hasOld ? readNotes(env).notes : open;
+    const around = await lookCloselyAround(env, withIds(noted.map(({ session }) => session)));
     runDueHooks(around, open, callerOf(around, env), env, warn);
     if (hasOld) forgetExpired(env, around, Date.now());
   } catch (error) {

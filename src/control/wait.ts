@@ -97,7 +97,8 @@ function placesOf({ agent, home, record, processes }: Session): WatchedPlace[] {
   const any = (): boolean => true;
   const pids = processes.map(({ identity }) => String(identity.pid));
   const isClaim = (name: string): boolean => pids.some((pid) => name.startsWith(pid));
-  const claims = adapter.claims === null ? [] : [{ path: join(home, adapter.claims.folder), isOwn: isClaim }];
+  const claims =
+    adapter.claims === null ? [] : [{ path: join(home, literalFolder(adapter.claims.folder)), isOwn: isClaim }];
   if (record === null)
     return [
       ...claims,

@@ -1,4 +1,4 @@
-// Reading fails as a value, acting fails as an error. Both become text only at the edges (main.ts).
+// Reading fails as a value, acting fails as an error. Both become text only at the edges (cli/perform.ts).
 
 export type ProblemCode =
   | "processes-unreadable"

@@ -44,7 +44,9 @@ export class RecordNames {
 
   /** Those with one of the ids or beginnings. */
   like({ ids = [], beginnings = [] }: Like): FoundRecord[] {
-    const [wanted, starts] = [new Set(ids), [...beginnings]];
+    // Whatever a person typed, or a note holds.
+    const wanted = new Set([...ids].filter((id) => this.adapter.isId(id)));
+    const starts = [...beginnings].filter((start) => start !== "" && !start.includes("/"));
     if (wanted.size === 0 && starts.length === 0) return [];
     const isLike = ({ subject }: FoundRecord): boolean =>
       wanted.has(subject) || starts.some((start) => subject.toLowerCase().startsWith(start));
@@ -107,6 +109,9 @@ export class RecordNames {
 /** Shorter ones are found nearly everywhere. */
 const shortestSought = 4;
 
+/** For more than these, going through all names once is faster; and no database takes any number of values. */
+const mostSought = 500;
+
 const slash = 47;
 
 class FilePart implements Part {
@@ -127,7 +132,8 @@ class FilePart implements Part {
 
   like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[] {
     const isAscii = this.bytes.length === this.text.length;
-    if (beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
+    const isFew = ids.length + beginnings.length <= mostSought;
+    if (!isFew || beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
     const places = new Set(ids.flatMap((id) => placesOf(id, this.bytes)));
     const lower = beginnings.length === 0 ? this.bytes : Buffer.from(this.text.toLowerCase());
     for (const start of beginnings) for (const place of placesOf(start, lower)) places.add(place);
@@ -150,7 +156,7 @@ class FilePart implements Part {
 function placesOf(sought: string, bytes: Buffer): number[] {
   const places: number[] = [];
   const needle = Buffer.from(sought);
-  for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, bytes.indexOf(slash, at)))
+  for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, bytes.indexOf(slash, at + 1)))
     places.push(bytes.lastIndexOf(slash, at) + 1);
   return places;
 }
@@ -169,8 +175,12 @@ class DatabasePart implements Part {
   all = (): FoundRecord[] => recordsInDatabase(this.file, this.set, this.databases, null);
 
   like = (ids: readonly string[], beginnings: readonly string[]): FoundRecord[] =>
-    recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings, directories: [] });
+    ids.length + beginnings.length > mostSought
+      ? this.all()
+      : recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings, directories: [] });
 
   near = (directories: readonly string[]): FoundRecord[] =>
-    recordsInDatabase(this.file, this.set, this.databases, { ids: [], beginnings: [], directories });
+    directories.length > mostSought
+      ? this.all()
+      : recordsInDatabase(this.file, this.set, this.databases, { ids: [], beginnings: [], directories });
 }

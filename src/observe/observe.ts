@@ -1,5 +1,7 @@
-// One look at the machine: records and hosts first, then the process table, then once more at what seems cut off.
-// The order is rule 11: a process that ends between the readings has written its last word before we look for it.
+// One look at the machine. The order is rule 11. For questions about everybody: records and hosts first, then the process table, then
+// once more at what seems cut off, so that a process that ends between the readings has written its last word before we look for
+// it. For all others: names, the process table, hosts, then the records that are needed; whom we saw is looked up once more, and what
+// was written to meanwhile is a reason to look anew.
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence, HostAnswer, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/found.ts";
@@ -7,7 +9,7 @@ import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import type { Session, SessionList } from "../core/session.ts";
-import { type Deadline, deadlineIn } from "../lib/deadline.ts";
+import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { Databases } from "../sys/sqlite.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
@@ -28,11 +30,13 @@ export interface Look {
   wanted?: Wanted;
   /** How long stores and hosts may take, together. */
   patienceMs?: number;
-  /** What was parsed before, where everything is looked at. */
+  /** What was parsed before. */
   cache?: RecordCache | null;
-  /** Injected by tests: the clock, and the reader of the process table. */
-  now?: () => number;
+  /** The reader of the process table; who acts wants to see more of it. */
   processes?: (wish: ProcessWish) => Reading<ProcessTable>;
+  /** For tests: the clock; and that the processes are made up, so that nobody looks for them again. */
+  now?: () => number;
+  isMadeUp?: boolean;
 }
 
 /** For hosts, and for stores on file systems that may hang. */
@@ -47,6 +51,8 @@ export const lookAtSessions = async (look: Look): Promise<SessionList> => (await
 export interface Observed {
   evidence: Evidence;
   list: SessionList;
+  /** When the processes were looked at, or before. */
+  tableAt: number;
 }
 
 /** How often we look again because an owner ended while we read its record, before everything is read in the safe order. */
@@ -57,8 +63,11 @@ export async function observe(look: Look): Promise<Observed> {
   for (let attempt = 1; wanted !== "all" && attempt <= mostAttempts; attempt += 1) {
     const observed = await observeOnce({ ...look, wanted });
     const further = goneOnTo(observed.list, wanted);
-    // Here the records were read after the processes: who is still there had its session all the while.
-    if (further.size === 0 && (look.processes !== undefined || areThere(observed.list.sessions))) return observed;
+    // Here the records were read after the processes: who is still there had its session all the while, and a record that was
+    // written to since then may be of somebody whom we did not see.
+    const isSettled = look.isMadeUp === true || (areThere(observed.list.sessions) && !isOvertaken(observed));
+    if (further.size === 0 && isSettled) return observed;
+    if (!isSettled) await pause(tickMs);
     wanted = wantedOr(wanted, { ids: further });
   }
   return await observeOnce({ ...look, wanted: "all" });
@@ -79,6 +88,20 @@ const areThere = (sessions: readonly Session[]): boolean =>
       return now !== null && sameProcess(now.identity, identity) && isLive(now);
     }),
   );
+
+/** The clock of files ticks a little behind. What claims to be of the future tells nothing. */
+const tickMs = 20;
+const futureMs = 1_000;
+
+function isOvertaken({ list, tableAt }: Observed): boolean {
+  const isSince = (time: number | null | undefined): boolean =>
+    time != null && time >= tableAt - tickMs && time <= Date.now() + futureMs;
+  return list.sessions.some(({ status, record }) =>
+    status.state === "running"
+      ? status.owner.kind === "process" && status.owner.link === "cwd" && isSince(record?.createdAt)
+      : status.state === "stopped" && isSince(record?.writtenAt),
+  );
+}
 
 async function observeOnce(look: Look): Promise<Observed> {
   const databases = new Databases();
@@ -105,11 +128,13 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
   const hosts: HostAnswer[] = [];
   const named: NamedStore[] = [];
   let processes: Reading<ProcessTable>;
+  let tableAt: number;
   do {
     // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
     const fresh = homes.takeUnread();
     if (wanted === "all") await readHomes(fresh, stores, hosts, readTable, { deadline, local }, mounts, look.cache);
     else await nameHomes(fresh, stores, named, deadline, mounts, wanted, databases);
+    tableAt = Date.now();
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
   } while (homes.hasUnread());
@@ -122,6 +147,8 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
       .all()
       .filter(({ home }) => !mayHang(home, mounts))
       .flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
+    // A writer that ends while we wait for somebody else could not put its log away.
+    if (asked.length > 0) databases.close();
     hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
     // What a slow store, or a host, has used up is not taken from the others.
     const rest = deadlineIn(look.patienceMs ?? localPatienceMs);
@@ -129,7 +156,7 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
     openNeeded(named, evidence, look.adapters, wanted, means);
   }
   const late = new Set(named.map(({ store }) => store));
-  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts, late) };
+  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts, late), tableAt };
 }
 
 /** Homes by their real path, with every name under which they came up. */
@@ -225,7 +252,7 @@ function askHosts(
   const takeWhole = (): Store | null => {
     const index = named.findIndex(({ store }) => store.agent === adapter.agent && store.home === home);
     const [found] = index === -1 ? [] : named.splice(index, 1);
-    if (found !== undefined) found.store.rows = readStore(adapter, home, deadline)?.rows ?? [];
+    if (found !== undefined) Object.assign(found.store, readStore(adapter, home, deadline) ?? { rows: [] });
     return found?.store ?? null;
   };
   return readHosts(adapter, home, whole, readTable, deadline);

@@ -34,6 +34,9 @@ const mostEntries = 20_000;
  */
 export type CacheKind = "few" | "all";
 
+/** Where more was needed than usual, that is no reason to load all of it the next time. */
+const mostFew = 500;
+
 /** Fewer are read again faster than all of them are written down. */
 const worthSaving = { few: 3, all: 16 };
 
@@ -59,7 +62,7 @@ export function openRecordCache(env: Environment, now: number, kind: CacheKind):
       fresh += 1;
     },
     save() {
-      if (fresh < worthSaving[kind]) return;
+      if (fresh < worthSaving[kind] || (kind === "few" && used.size > mostFew)) return;
       const others = kind === "few" ? [] : [...known].filter(([file]) => !used.has(file));
       const entries = [...used, ...others].slice(0, mostEntries);
       try {

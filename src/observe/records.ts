@@ -1,5 +1,5 @@
 // An agent's records in one home, whatever they are kept in: files of JSON lines, or what an adapter assembles to lines.
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type {
   Adapter,
@@ -235,7 +235,11 @@ const assembledFile = (
   beside: (near) => smallText(join(dirname(path), near)),
 });
 
-const factsOf = (path: string): FileFacts => withFile(path, ({ size, writtenAt, uid }) => ({ size, writtenAt, uid }));
+/** Not by opening it: whoever closes a file of a database drops all locks that this process has on it. */
+function factsOf(path: string): FileFacts {
+  const { size, mtimeMs, uid } = statSync(path);
+  return { size, writtenAt: mtimeMs, uid };
+}
 
 function* asLines(values: Iterable<unknown>): Generator<Line> {
   for (const value of values) yield { ok: true, value };

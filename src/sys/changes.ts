@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 
-import { openInotify } from "./inotify.ts";
+import { noWriting, openInotify } from "./inotify.ts";
 import { callLinux } from "./libc.ts";
 import { openProcess, type ProcessHandle } from "./pidfd.ts";
 import { poll, runtimeFds } from "./poll.ts";
@@ -128,7 +128,7 @@ export function openChanges(): Changes {
 
 /** What is not there yet is made in the nearest folder above that is. The answer is what is watched. */
 export function watchNearest(path: string, changes: Changes, wantsWritten?: (name: string) => boolean): string {
-  return changes.path(path, wantsWritten) || path === "/" ? path : watchNearest(dirname(path), changes, () => false);
+  return changes.path(path, wantsWritten) || path === "/" ? path : watchNearest(dirname(path), changes, noWriting);
 }
 
 function openUnlessFull(pid: number): ProcessHandle | "full" | null {

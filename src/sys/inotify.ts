@@ -12,9 +12,12 @@ export interface Inotify {
   close(): void;
 }
 
+/** For whom only counts what is made or removed; others may watch the same folder for more. */
+export const noWriting = (): boolean => false;
+
 interface Watch {
   number: number;
-  wantsWritten(name: string): boolean;
+  wantsWritten: (name: string) => boolean;
 }
 
 /** Instances that nobody uses: closing one that has just watched something takes the kernel ten or twenty milliseconds. */
@@ -38,9 +41,10 @@ export function openInotify(): Inotify | null {
       const name = Buffer.alloc(8192);
       name.write(path, 0, name.length - 1);
       const { result: number, code } = call((libc) => libc.inotify_add_watch(fd, name, WANTED));
-      const before = watches.get(path)?.number;
+      const { number: before, wantsWritten: known } = watches.get(path) ?? {};
       if (number < 0) watches.delete(path);
-      else watches.set(path, { number, wantsWritten });
+      else
+        watches.set(path, { number, wantsWritten: wantsWritten === noWriting ? (known ?? noWriting) : wantsWritten });
       // Two paths may lead to one file. Fails if the kernel dropped the watch together with its file; that is as good.
       const isUsed = watches.values().some((used) => used.number === before);
       if (before !== undefined && !isUsed) call((libc) => libc.inotify_rm_watch(fd, before));

@@ -9,26 +9,50 @@ export interface Database {
 }
 
 /**
- * Whoever opens a database that nobody has open takes it for a moment, to find out what its write-ahead log holds; a writer
- * that starts in this moment may give up (OpenCode 1.18.33: "database is locked"). So a plain read-only connection, the only
- * one that sees everything a writer does, is for databases that a writer has open. Otherwise the log is read in a copy; and
- * without a log the file as it is, because a plain connection would create the log's files and leave them there. Once more
- * the plain way if somebody began to write meanwhile.
+ * Databases for several questions in one look; each is opened once. Whoever opens a database that nobody has open takes it for a
+ * moment, to find out what its write-ahead log holds; a writer that starts in this moment may give up (OpenCode 1.18.33: "database
+ * is locked"). So a plain read-only connection, the only one that sees everything a writer does, is for databases that a writer has
+ * open. Otherwise the log is read in a copy; and without a log the file as it is, because a plain connection would create the
+ * log's files and leave them there. Once more the plain way if somebody began to write meanwhile.
  */
-export function withDatabase<T>(path: string, use: (database: Database) => T): T {
-  const before = stampOf(path);
-  if (isInUse(path)) return withConnection(path, use);
-  let value: { read: T } | { failure: unknown };
-  try {
-    value = {
-      read: existsSync(`${path}-wal`) ? withCopy(path, use) : withConnection(addressOf(path, "immutable=1"), use),
-    };
-  } catch (failure) {
-    value = { failure };
+export class Databases {
+  private readonly held = new Map<string, OpenDatabase>();
+
+  use<T>(path: string, use: (database: Database) => T): T {
+    const held = this.held.get(path);
+    const stamp = held === undefined ? stampOf(path) : held.stamp;
+    if (held !== undefined && stamp === null) return use(held);
+    if (held === undefined && isInUse(path)) return use(this.hold(path, connect(path, null)));
+    let value: { read: T } | { failure: unknown };
+    try {
+      value = { read: use(held ?? this.hold(path, openQuietly(path, stamp))) };
+    } catch (failure) {
+      value = { failure };
+    }
+    if (isInUse(path) || stampOf(path) !== stamp) return use(this.hold(path, connect(path, null)));
+    if ("failure" in value) throw value.failure;
+    return value.read;
   }
-  if (isInUse(path) || stampOf(path) !== before) return withConnection(path, use);
-  if ("failure" in value) throw value.failure;
-  return value.read;
+
+  close(): void {
+    for (const each of this.held.values()) each.close();
+    this.held.clear();
+  }
+
+  private hold(path: string, opened: OpenDatabase): OpenDatabase {
+    this.held.get(path)?.close();
+    this.held.set(path, opened);
+    return opened;
+  }
+}
+
+export function withDatabase<T>(path: string, use: (database: Database) => T): T {
+  const databases = new Databases();
+  try {
+    return databases.use(path, use);
+  } finally {
+    databases.close();
+  }
 }
 
 /** A writer that starts, or puts its log into the database, keeps readers out for a moment. */
@@ -61,31 +85,16 @@ function isLocked(inode: number): boolean | null {
   }
 }
 
-/** For several questions in one look: a database that a writer has open stays open here, too, until `close`. */
-export class Databases {
-  private readonly held = new Map<string, OpenDatabase>();
-
-  use<T>(path: string, use: (database: Database) => T): T {
-    const held = this.held.get(path);
-    if (held !== undefined) return use(held);
-    stampOf(path);
-    if (!isInUse(path)) return withDatabase(path, use);
-    const opened = connect(path);
-    this.held.set(path, opened);
-    return use(opened);
-  }
-
-  close(): void {
-    for (const each of this.held.values()) each.close();
-    this.held.clear();
-  }
-}
-
 interface OpenDatabase extends Database {
+  /** What it was when nobody had it open; null: a plain connection, which sees whatever is written. */
+  stamp: string | null;
   close(): void;
 }
 
-function connect(location: string): OpenDatabase {
+const openQuietly = (path: string, stamp: string | null): OpenDatabase =>
+  existsSync(`${path}-wal`) ? openCopy(path, stamp) : connect(addressOf(path, "immutable=1"), stamp);
+
+function connect(location: string, stamp: string | null): OpenDatabase {
   const connection = new DatabaseSync(location, { readOnly: true });
   // Preparing costs more than most questions; a statement that is being stepped through is not there for others.
   const idle = new Map<string, StatementSync>();
@@ -102,20 +111,12 @@ function connect(location: string): OpenDatabase {
       yield* statement.iterate(...values);
       idle.set(sql, statement);
     },
+    stamp,
     close: () => connection.close(),
   };
 }
 
-function withConnection<T>(location: string, use: (database: Database) => T): T {
-  const opened = connect(location);
-  try {
-    return use(opened);
-  } finally {
-    opened.close();
-  }
-}
-
-function withCopy<T>(path: string, use: (database: Database) => T): T {
+function openCopy(path: string, stamp: string | null): OpenDatabase {
   // Without its index a plain connection would leave one there.
   if (sizeOfCopy(path) > mostCopied)
     throw Object.assign(new Error("too large to be copied, and the index of its log is missing"), { code: "EFBIG" });
@@ -123,9 +124,17 @@ function withCopy<T>(path: string, use: (database: Database) => T): T {
   try {
     const copy = join(scratch.folder, "copy.db");
     for (const extra of copied) copyFileSync(`${path}${extra}`, `${copy}${extra}`, constants.COPYFILE_FICLONE);
-    return withConnection(copy, use);
-  } finally {
+    const opened = connect(copy, stamp);
+    return {
+      ...opened,
+      close() {
+        opened.close();
+        scratch.remove();
+      },
+    };
+  } catch (error) {
     scratch.remove();
+    throw error;
   }
 }
 

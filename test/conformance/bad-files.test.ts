@@ -242,7 +242,13 @@ async function inPlaceOf(victim: Victim, make: (path: string) => void, examine: 
 
 /** The whole look, as a command takes it, with the processes of the case. */
 const look = async ({ adapter, userHome }: Victim, table: ProcessTable, now = Date.parse("2027-01-01T00:00:00Z")) =>
-  await lookAtSessions({ adapters: [adapter], env: { HOME: userHome }, processes: () => read(table), now: () => now });
+  await lookAtSessions({
+    adapters: [adapter],
+    env: { HOME: userHome },
+    processes: () => read(table),
+    isMadeUp: true,
+    now: () => now,
+  });
 
 /** First in a process that can be killed: a read that hangs would hang this test, too. */
 async function expectNoHang(victim: Victim): Promise<void> {

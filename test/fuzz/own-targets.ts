@@ -148,7 +148,9 @@ async function configFaults(env: Environment, input: Buffer, isWhole: boolean): 
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     const free = isObject && Object.hasOwn(value, "insideAgents") && Object(value)["insideAgents"] === "free";
     const nobody = { boot: "b", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] };
-    const list = isWhole ? await lookAtSessions({ adapters, env, processes: () => read(nobody) }) : null;
+    const list = isWhole
+      ? await lookAtSessions({ adapters, env, processes: () => read(nobody), isMadeUp: true })
+      : null;
     return [
       ...(value === undefined || isObject || problems.length > 0 ? [] : ["a broken configuration is not said"]),
       ...(settings.insideAgents !== "free" || value === undefined || free

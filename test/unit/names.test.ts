@@ -61,6 +61,24 @@ test("not by what stands in the middle, nor by a folder", () => {
     expect(claude.like({ beginnings: [middle] })).toEqual([]);
 });
 
+test.each(["", "/", "/aaaaaaaa", "//0", "aaaaaaaa/", "//"])(
+  "nothing of what is no name is found, and at once: %j",
+  (text) => {
+    for (const names of [claude, new RecordNames(claudeCode, join(folder.path, "nowhere"), new Databases())]) {
+      expect(names.like({ ids: [text] })).toEqual([]);
+      expect(names.like({ beginnings: [text] })).toEqual([]);
+    }
+  },
+);
+
+test("of very many, each is found", () => {
+  const many = Array.from(
+    { length: 600 },
+    (_, number) => `cccccccc-1111-4000-8000-${String(number).padStart(12, "0")}`,
+  );
+  expect(claude.like({ ids: [...many, other] }).map(({ subject }) => subject)).toEqual([other]);
+});
+
 test("where a name holds more than the id", () => {
   const found = names(codex, codexHome);
   expect(found.like({ ids: [other] })).toHaveLength(1);
@@ -102,6 +120,7 @@ test("names with other letters are all looked at", () => {
 test("who asks for one session is told of those that begin alike", async () => {
   const { sessions, unopened } = await lookAtSessions({
     ...{ adapters, env: { HOME: folder.path }, wanted: withIds([ids[0]]) },
+    isMadeUp: true,
     processes: () => ({
       ok: true,
       value: { boot: "b", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] },

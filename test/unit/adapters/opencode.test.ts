@@ -588,6 +588,7 @@ test.each<[what: string, wanted: Wanted]>([
   const { sessions, problems } = await lookAtSessions({
     ...{ adapters: [opencode], env, wanted },
     processes: () => read(table),
+    isMadeUp: true,
   });
   expect(problems).toEqual([]);
   expect([...new Set(directories)]).toEqual(["/home/user/project"]);
