@@ -36,6 +36,8 @@ export async function startSession(
     const starting = await startWhenSettled(request, Promise.resolve(commit), interrupted);
     return await starting.begun(interrupted);
   } finally {
+    // Also where nothing is started: git is not left running.
+    await Promise.allSettled([commit]);
     release();
   }
 }

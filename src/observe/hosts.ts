@@ -7,7 +7,7 @@ import { namedHome } from "../core/found.ts";
 import { type Problem, type Reading, unread } from "../core/problem.ts";
 import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, type ProcessTable } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
-import { type Deadline, within } from "../lib/deadline.ts";
+import { type Deadline, pause, within } from "../lib/deadline.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { findFiles, readWhole, withFile } from "./files.ts";
@@ -139,19 +139,26 @@ async function ask(
       return directories;
     },
   };
-  const line = converse(address, protocol, protocol.sessions(about), about);
-  try {
-    const parsed = await within(deadline, line.answer);
-    if (parsed === null) return silent("the host does not answer in time");
-    return parsed.ok ? { ...host, answer: parsed } : silent(parsed.problem.message);
-  } catch (error) {
-    // A listening socket closes with its process: nobody there means that the host is gone and its pid is another's.
-    if (errorCode(error) === "ECONNREFUSED" || isGone(error)) return null;
-    return silent(failureText(error));
-  } finally {
-    line.hangUp();
+  for (let attempt = 1; ; attempt += 1) {
+    const line = converse(address, protocol, protocol.sessions(about), about);
+    try {
+      const parsed = await within(deadline, line.answer);
+      if (parsed === null) return silent("the host does not answer in time");
+      return parsed.ok ? { ...host, answer: parsed } : silent(parsed.problem.message);
+    } catch (error) {
+      // A listening socket closes with its process: nobody there means that the host is gone and its pid is another's.
+      if (errorCode(error) === "ECONNREFUSED" || isGone(error)) return null;
+      if (attempt === mostAttempts) return silent(failureText(error));
+    } finally {
+      line.hangUp();
+    }
+    await pause(hungUpMs);
   }
 }
+
+/** Whoever hangs up may be dying: then nobody is there any more in a moment. */
+const mostAttempts = 2;
+const hungUpMs = 20;
 
 /** Where sessions are recorded that a host may be working on: what was last written before it began is none of its. */
 function directoriesSince(startedAt: number | null, store: Store | null): string[] {

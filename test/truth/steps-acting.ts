@@ -140,7 +140,9 @@ async function stop(world: World, target: number, dice: Dice): Promise<void> {
   const mayBeAbsent = first?.row !== "required";
   // One that had not named its session is not ended with it, and may be found to have it as soon as it is alone.
   const silent = mine.filter((twin) => isAlive(twin) && twin.argvSession === null);
-  const inDoubt = mayBeUnknown || (mayBeAbsent && before.complete !== true);
+  // What cannot be read of a launch may have the name that was typed.
+  const isNamed = told.stderr.includes("not a launch note");
+  const inDoubt = mayBeUnknown || (mayBeAbsent && (before.complete !== true || isNamed));
   // A hub listens to nobody but the programs that it works for.
   const inHub = mine.some((twin) => twin.hosted !== null && twin.memory === null);
   const honest = { 3: mayBeAbsent, 5: inHub, 6: silent.length > 0, 8: inDoubt }[told.exit] ?? false;

@@ -44,7 +44,7 @@ export async function checkScene(scene: Scene, dice: Dice): Promise<void> {
   const list = parsed(scene, listed, parseList);
   if (list === null) return;
   if (!scene.moving && !list.complete)
-    lie(scene, "broken promise", `complete is false: ${listed.stdout.slice(0, 600)}`);
+    lie(scene, "broken promise", `complete is false: ${/"problems":.*/.exec(listed.stdout)?.[0].slice(0, 600)}`);
   for (const session of scene.sessions.values()) {
     const rows = list.rows.filter(({ id }) => id === session.id);
     count(scene, session, () => compare(scene, session, rows, moment));
