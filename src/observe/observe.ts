@@ -41,8 +41,8 @@ export interface Look {
 
 /** For hosts, and for stores on file systems that may hang. */
 const defaultPatienceMs = 2_000;
-/** For records on this machine's own disks: ten thousand of them take a few seconds, and every one is progress. */
-const localPatienceMs = 10_000;
+/** For records on this machine's own disks: ten thousand of them take ten seconds on a slow machine, and every one is progress. */
+const localPatienceMs = 30_000;
 
 /** Every command, page and API goes through here. */
 export const lookAtSessions = async (look: Look): Promise<SessionList> => (await observe(look)).list;
