@@ -3,7 +3,8 @@
 import type { Adapter, LineFacts } from "../adapters/adapter.ts";
 import { type Bytes, endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { closeFile, type OpenFile } from "./files.ts";
-import { type FoundRecord, findRecords, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
+import { findRecords } from "./names.ts";
+import { type FoundRecord, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
 
 /** Where a conversation is written. `file.subject` is the session's id. */
 export interface RecordPlace {

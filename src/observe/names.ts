@@ -1,10 +1,10 @@
 // The names of an agent's records in one home. There may be ten thousand of them, and most questions are about a few: those are
 // looked for in one text of all names, or by the database that has them.
 import type { Adapter, RecordSet } from "../adapters/adapter.ts";
-import type { Databases } from "../sys/sqlite.ts";
+import { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { below, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
-import { type Failure, type FoundRecord, recordIn, recordsInDatabase } from "./records.ts";
+import { type Failure, type FoundRecord, type ReadRecord, recordIn, recordsInDatabase, visitFound } from "./records.ts";
 
 /** Ids, and what ids begin with in small letters. */
 export interface Like {
@@ -103,6 +103,32 @@ export class RecordNames {
         this.failures.push({ path, message: failureText(error), begins });
       return [];
     }
+  }
+}
+
+/** Every record of a home; what is there but could not be listed may hide more of them. */
+export const findRecords = (adapter: Adapter, home: string): { visited: FoundRecord[]; failures: Failure[] } =>
+  visitNames(adapter, home, (names) => names.all());
+
+/** The same, each visited. */
+export const visitRecords = <T>(
+  adapter: Adapter,
+  home: string,
+  visit: (record: FoundRecord, read: ReadRecord) => T | null,
+): { visited: T[]; failures: Failure[] } =>
+  visitNames(adapter, home, (names, databases) => visitFound(names.all(), visit, databases));
+
+function visitNames<T>(
+  adapter: Adapter,
+  home: string,
+  use: (names: RecordNames, databases: Databases) => T[],
+): { visited: T[]; failures: Failure[] } {
+  const databases = new Databases();
+  try {
+    const names = new RecordNames(adapter, home, databases);
+    return { visited: use(names, databases), failures: names.failures };
+  } finally {
+    databases.close();
   }
 }
 

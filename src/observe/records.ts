@@ -14,17 +14,8 @@ import type {
 import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { type Database, type Databases, withDatabase } from "../sys/sqlite.ts";
 import { unpack } from "../sys/zstd.ts";
-import { errorCode, failureText, isGone } from "./failure.ts";
-import {
-  type FileFacts,
-  type Found,
-  type FoundFile,
-  findFiles,
-  type OpenFile,
-  openFile,
-  readWhole,
-  withFile,
-} from "./files.ts";
+import { errorCode, isGone } from "./failure.ts";
+import { type FileFacts, type Found, type FoundFile, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
 
 /** How far back from a record's end the state of its last turn is looked for. */
 export const tailLimit = 64 * 1024 * 1024;
@@ -43,65 +34,6 @@ export type ReadRecord = <T>(use: (file: RecordFile, facts: FileFacts) => T) => 
 
 /** `begins`: one record, of a session whose id begins like this; null: there may be any behind it. */
 export type Failure = Found["failures"][number] & { begins: string | null };
-
-/** Visits every record of a home, one by one; what is there but could not be listed may hide more of them. */
-export function visitRecords<T>(
-  adapter: Adapter,
-  home: string,
-  visit: (record: FoundRecord, read: ReadRecord) => T | null,
-): { visited: T[]; failures: Failure[] } {
-  const visited: T[] = [];
-  const failures: Failure[] = [];
-  // Only where some sets are older than others: which sessions the newer ones have.
-  const known = adapter.records.some(({ isOld }) => isOld === true) ? new Set<string>() : null;
-  const isWanted = ({ subject, set }: FoundRecord): boolean =>
-    adapter.isId(subject) && !(set.isOld === true && known?.has(subject) === true);
-  const visitOne = (record: FoundRecord, read: ReadRecord): void => {
-    known?.add(record.subject);
-    const value = visit(record, read);
-    if (value !== null) visited.push(value);
-  };
-  for (const set of adapter.records.toSorted((a, b) => Number(a.isOld ?? false) - Number(b.isOld ?? false))) {
-    const found = findFiles(home, set);
-    failures.push(...found.failures.map((failure) => ({ ...failure, begins: null })));
-    for (const file of found.files) {
-      try {
-        visitFile(file, set, isWanted, visitOne);
-      } catch (error) {
-        if (isGone(error)) continue;
-        if (errorCode(error) === "") throw error;
-        failures.push({
-          ...{ path: file.path, message: failureText(error) },
-          begins: set.idBegins?.(file.subject) ?? null,
-        });
-      }
-    }
-  }
-  return { visited, failures };
-}
-
-/** Throws where nobody can tell which sessions the file has. */
-function visitFile(
-  file: FoundFile,
-  set: RecordSet,
-  isWanted: (record: FoundRecord) => boolean,
-  visit: (record: FoundRecord, read: ReadRecord) => void,
-): void {
-  const { assembled } = set;
-  if (assembled?.sessions != null) {
-    const { sessions } = assembled;
-    withReader(file.path, "database", (reader) => {
-      const facts = factsOf(file.path);
-      for (const name of sessions(reader, null)) {
-        const record = recordNamed(name, file, set);
-        if (isWanted(record)) visit(record, (use) => use(assembledFile(record, assembled, reader, facts), facts));
-      }
-    });
-    return;
-  }
-  const record = recordIn(file, set);
-  if (isWanted(record)) visit(record, (use) => readRecord(record, use));
-}
 
 const recordNamed = ({ id, cwd = null, updatedAt = null }: SessionName, { path }: FoundFile, set: RecordSet) => ({
   ...{ path, subject: id, set, cwd, updatedAt },
@@ -192,8 +124,6 @@ function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string 
   if (line === undefined && record.startsLikeJson) return "";
   throw Object.assign(new Error("its first line does not say whose record it is"), { code: "EINVAL" });
 }
-
-export const findRecords = (adapter: Adapter, home: string) => visitRecords(adapter, home, (record) => record);
 
 /** The record of a session whose place is known. */
 export function recordAt(adapter: Adapter, path: string, id: string): FoundRecord {

@@ -12,7 +12,8 @@ import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
 import { mayHang } from "./mounts.ts";
-import { type FoundRecord, recordAt, visitFound, visitRecords } from "./records.ts";
+import { visitRecords } from "./names.ts";
+import { type FoundRecord, recordAt, visitFound } from "./records.ts";
 import { readClaims, readRow } from "./stores.ts";
 
 /**

@@ -9,9 +9,9 @@ import { linesBackward, readChunk } from "../lib/jsonl.ts";
 import type { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
-import { RecordNames } from "./names.ts";
+import { RecordNames, visitRecords } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
-import { type Failure, type FoundRecord, parsed, type ReadRecord, readRecord, visitRecords } from "./records.ts";
+import { type Failure, type FoundRecord, parsed, type ReadRecord, readRecord } from "./records.ts";
 
 const claimLimit = 1024 * 1024;
 

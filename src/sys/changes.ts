@@ -2,7 +2,6 @@
 // Watch first, then look, then wait: what happens in between is told. Where the kernel does not tell, the caller looks often.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-
 import { noWriting, openInotify } from "./inotify.ts";
 import { callLinux } from "./libc.ts";
 import { openProcess, type ProcessHandle } from "./pidfd.ts";

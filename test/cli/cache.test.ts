@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { adapters } from "../../src/adapters/registry.ts";
-import { findRecords } from "../../src/observe/records.ts";
+import { findRecords } from "../../src/observe/names.ts";
 import { casesOf, placeCase } from "../conformance/cases.ts";
 import { World } from "./world.ts";
 

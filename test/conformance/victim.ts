@@ -7,7 +7,7 @@ import { type Reading, read } from "../../src/core/problem.ts";
 import type { ProcessTable } from "../../src/core/process.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
 import { findFiles } from "../../src/observe/files.ts";
-import { findRecords } from "../../src/observe/records.ts";
+import { findRecords } from "../../src/observe/names.ts";
 import { type CapturedCase, casesOf, derive, placeCase, storeAt, tableAt } from "./cases.ts";
 import { faultsOf } from "./faults.ts";
 import { tableOf } from "./table.ts";

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../../src/adapters/adapter.ts";
 import { findFiles } from "../../src/observe/files.ts";
-import { findRecords, readRecord } from "../../src/observe/records.ts";
+import { findRecords } from "../../src/observe/names.ts";
+import { readRecord } from "../../src/observe/records.ts";
 import { type CapturedCase, casesOf } from "../conformance/cases.ts";
 import { type Corpus, jsonOf } from "./mutate.ts";
 

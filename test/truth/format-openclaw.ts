@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { type DatabaseFormat, type Fields, type Format, wordsOf } from "./format.ts";
 import type { GatewayFormat } from "./gateway.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
+import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
 import type { Twin } from "./twin.ts";
 import type { Session } from "./world.ts";
 
@@ -91,11 +91,7 @@ export const openclawFormat: Format = {
   wordAfter: () => null,
   firstWord: () => ({ status: null, waitingFor: null }),
   reader: {
-    accept(value) {
-      const { type, at, cwd } = value;
-      if (typeof type !== "string" || typeof at !== "number") return null;
-      return { ...value, type, atMs: at, cwd: typeof cwd === "string" ? cwd : null };
-    },
+    accept: acceptRow,
     isHeader: ({ type }) => type === "window",
     isMark: () => true,
     isMessage: ({ type }) => type === "message" || type === "queued",

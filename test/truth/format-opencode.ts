@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
+import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
 import type { Twin } from "./twin.ts";
 import type { Session } from "./world.ts";
 
@@ -73,11 +73,7 @@ export const opencodeFormat: Format = {
   wordAfter: () => null,
   firstWord: () => ({ status: null, waitingFor: null }),
   reader: {
-    accept(value) {
-      const { type, at, cwd } = value;
-      if (typeof type !== "string" || typeof at !== "number") return null;
-      return { ...value, type, atMs: at, cwd: typeof cwd === "string" ? cwd : null };
-    },
+    accept: acceptRow,
     isHeader: ({ type }) => type === "session",
     // The last message alone says how far the turn got.
     isMark: ({ type }) => type === "message",

@@ -135,6 +135,13 @@ export function parseObject(text: string): Fields | null {
   }
 }
 
+/** A row of a database, as lines of a record have it. */
+export function acceptRow(value: Fields): Line | null {
+  const { type, at, cwd } = value;
+  if (typeof type !== "string" || typeof at !== "number") return null;
+  return { ...value, type, atMs: at, cwd: typeof cwd === "string" ? cwd : null };
+}
+
 export function fieldsOf(value: unknown): Fields | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
 }
