@@ -64,10 +64,10 @@ async function claim(launch: string, env: Environment, mostMs: number): Promise<
   }
 }
 
-/** Makes no folder: where that is gone, nobody wants anything. */
+/** Makes nothing: where it is gone, so is the launch, maybe since we read its note. */
 function openLock(path: string): number | null {
   try {
-    return openSync(path, "a", 0o600);
+    return openSync(path, "r+");
   } catch (error) {
     if (isGone(error)) return null;
     throw error;

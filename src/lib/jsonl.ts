@@ -158,12 +158,17 @@ export function eachLineWith(
 /** Nobody looks for the other lines' ends: finding a text is faster by far. */
 function linesIn(block: Buffer, needles: readonly Needle[], use: (line: Buffer) => void): void {
   const next = needles.map((needle) => placeOf(needle, block, 0));
-  for (let at = Math.min(...next); at < block.length; at = Math.min(...next)) {
+  for (;;) {
+    let at = Number.POSITIVE_INFINITY;
+    for (const place of next) if (place < at) at = place;
+    if (at === Number.POSITIVE_INFINITY) return;
     const start = block.lastIndexOf(newline, at) + 1;
     const end = block.indexOf(newline, at);
     if (end - start <= longestLine) use(block.subarray(start, end));
-    for (const [index, needle] of needles.entries())
-      if ((next[index] ?? 0) < end) next[index] = placeOf(needle, block, end);
+    for (let index = 0; index < next.length; index += 1) {
+      const needle = needles[index];
+      if (needle !== undefined && (next[index] ?? 0) < end) next[index] = placeOf(needle, block, end);
+    }
   }
 }
 

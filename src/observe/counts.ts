@@ -3,6 +3,7 @@
 import { fstatSync, readSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { type Bytes, eachLineWith, endOfLines, type Needle, needleOf, type Read, readChunk } from "../lib/jsonl.ts";
+import { compileSoon } from "../sys/compiler.ts";
 import { hashOf } from "../sys/hash.ts";
 import type { RecordPlace } from "./conversation.ts";
 import { closeFile, findFiles } from "./files.ts";
@@ -94,6 +95,8 @@ function addLines(
   part: [bytes: Bytes, from: number, to: number],
   read: Read,
 ): { end: number; isAgain: boolean } {
+  const [, from, to] = part;
+  if (to - from > manyBytes) compileSoon();
   let isAgain = false;
   const add = (line: Buffer): void => {
     const parsed = parseJson(line);
@@ -104,6 +107,9 @@ function addLines(
   };
   return { end: eachLineWith(needlesOf(adapter), part, add, read), isAgain };
 }
+
+/** Counting them takes more than twenty milliseconds. */
+const manyBytes = 8 * 1024 * 1024;
 
 type Counted = Pick<Kept, "offset" | "around" | "tally">;
 

@@ -9,6 +9,7 @@ const everywhere = {
 
 const onLinux = {
   ...everywhere,
+  fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
   syscall: { args: ["i64", "i64", "i64", "i64", "i64"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   inotify_init1: { args: ["i32"], returns: "i32" },

@@ -1,7 +1,8 @@
 // Reads a SQLite database that another program owns, without leaving a trace beside it and without missing what it just wrote.
-import { constants, copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
+import { constants, copyFileSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { hasRecordLock } from "./file-lock.ts";
 import { openScratch } from "./scratch.ts";
 
 export interface Database {
@@ -66,7 +67,7 @@ function isInUse(path: string): boolean {
   if (existsSync(`${path}-journal`)) return true;
   const [index, log] = ["-shm", "-wal"].map((extra) => statSync(`${path}${extra}`, { throwIfNoEntry: false }));
   if (index === undefined || log === undefined) return false;
-  return sizeOfCopy(path) > mostCopied || (isLocked(index.ino) ?? true);
+  return sizeOfCopy(path) > mostCopied || (hasRecordLock(`${path}-shm`, index) ?? true);
 }
 
 /** Its index is made anew. */
@@ -74,16 +75,6 @@ const copied = ["", "-wal"];
 
 const sizeOfCopy = (path: string): number =>
   copied.reduce((sum, extra) => sum + (statSync(`${path}${extra}`, { throwIfNoEntry: false })?.size ?? 0), 0);
-
-/** By anybody whom the kernel shows us; null: it shows nobody. Each line ends in device and inode, first and last byte. */
-function isLocked(inode: number): boolean | null {
-  try {
-    return new RegExp(`:${inode} \\d+ \\S+$`, "m").test(readFileSync("/proc/locks", "latin1"));
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
-}
 
 interface OpenDatabase extends Database {
   /** What it was when nobody had it open; null: a plain connection, which sees whatever is written. */

@@ -431,15 +431,15 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     "what an older version kept counts as much",
-    "observe/records.ts",
-    "!(set.isOld === true && known?.has(subject) === true)",
-    "true",
+    "observe/names.ts",
+    "&& !(set.isOld === true && newer.has(subject)),",
+    ",",
   ),
   mutant(
     "the log of a database is not read",
     "sys/sqlite.ts",
-    "if (isInUse(path)) return withConnection(path, use);",
-    'if (isInUse(path)) return withConnection(addressOf(path, "immutable=1"), use);',
+    "return use(this.hold(path, connect(path, null)));\n    let value",
+    'return use(this.hold(path, connect(addressOf(path, "immutable=1"), null)));\n    let value',
   ),
   // What is not opened
   mutant("what somebody may have is not opened", "core/needed.ts", "|| doubts.has(key) ||", "||"),

@@ -1,11 +1,12 @@
 // The kernel's lock between real processes.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { tryLock } from "../../src/sys/file-lock.ts";
+import { hasRecordLock, tryLock } from "../../src/sys/file-lock.ts";
 
 let folder = "";
 let count = 0;
@@ -22,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function another(path: string): Promise<{ got: string; child: ChildProcess }> {
   const script = `
     import { openSync } from "node:fs";
-    import { tryLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
+    import { hasRecordLock, tryLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
     console.log(tryLock(openSync(${JSON.stringify(path)}, "a")));
     process.stdin.on("end", () => process.exit()).resume();`;
   const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
@@ -87,4 +88,60 @@ test("a child that inherited the file keeps the lock after we closed it, and no 
 
 test("a descriptor that is none is an error with its name", () => {
   expect(() => tryLock(999_999)).toThrow("EBADF");
+});
+
+/** Another process that has a database with a log open, until its input ends. */
+async function writer(path: string): Promise<ChildProcess> {
+  const script = `
+    import { Database } from "bun:sqlite";
+    const database = new Database(${JSON.stringify(path)});
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("CREATE TABLE IF NOT EXISTS t (x)");
+    console.log("ready");
+    process.stdin.on("end", () => process.exit()).resume();`;
+  const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  return child;
+}
+
+test("a record lock of another process is seen while it lives, and again on a file of the same name", async () => {
+  const path = newPath();
+  const index = `${path}-shm`;
+  const isLocked = (): boolean | null => hasRecordLock(index, statSync(index));
+  for (let round = 0; round < 2; round += 1) {
+    const child = await writer(path);
+    expect(isLocked()).toBe(true);
+    const exit = once(child, "exit");
+    child.kill("SIGKILL");
+    await exit;
+    expect(isLocked()).toBe(false);
+    for (const extra of ["", "-wal", "-shm"]) rmSync(`${path}${extra}`, { force: true });
+  }
+});
+
+test("asking drops no record lock of our own", async () => {
+  const path = newPath();
+  using database = new Database(path);
+  database.run("PRAGMA journal_mode = WAL");
+  database.run("CREATE TABLE t (x)");
+  const index = `${path}-shm`;
+  expect(hasRecordLock(index, statSync(index))).toBe(true);
+  // In the eyes of somebody else.
+  const script = `
+    import { statSync } from "node:fs";
+    import { hasRecordLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
+    console.log(hasRecordLock(${JSON.stringify(index)}, statSync(${JSON.stringify(index)})));`;
+  const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const [answer] = await once(child.stdout, "data");
+  expect(String(answer).trim()).toBe("true");
+});
+
+test("a flock is no record lock; of a file that is not there nothing can be told", () => {
+  const path = newPath();
+  writeFileSync(path, "x");
+  const fd = openSync(path, "a");
+  expect(tryLock(fd)).toBe(true);
+  expect(hasRecordLock(path, statSync(path))).toBe(false);
+  expect(hasRecordLock(`${path}.none`, { dev: 0, ino: 0 })).toBe(null);
+  closeSync(fd);
 });

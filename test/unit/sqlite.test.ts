@@ -65,6 +65,18 @@ test("rows that are only in the log of a live writer", () => {
   expect(contents(path)[0]).toBe(before[0] ?? "");
 });
 
+test("what a live writer writes while we read is seen: it is no copy", () => {
+  const path = fresh();
+  using database = written(path);
+  const seen = withDatabase(path, (reader) => {
+    const count = (): number => [...reader.rows("SELECT x FROM t")].length;
+    const before = count();
+    database.run("INSERT INTO t VALUES (2)");
+    return [before, count()];
+  });
+  expect(seen).toEqual([1, 2]);
+});
+
 test("nobody has it open: read as it is, and nothing is left beside it", () => {
   const path = fresh();
   written(path).close();
