@@ -141,7 +141,7 @@ class Progress {
 /** Its own last word on its output, for agents whose records do not say how a turn ended. */
 function saidOf({ launch }: Launched, { invocation: { endedIn } }: Adapter, { env }: Context): Outcome | null {
   if (endedIn === undefined) return null;
-  const words = linesAtEnd(launchFiles(env, launch).out).map(parseJson);
+  const words = linesAtEnd(launchFiles(env, launch).out).map((line) => parseJson(line));
   return words.reduceRight<Outcome | null>((said, line) => said ?? (line.ok ? endedIn(line.value) : null), null);
 }
 

@@ -118,14 +118,16 @@ export function needleOf(text: string): Needle {
   };
 }
 
+/** A line, as a part of a block that is good only until the next one. */
+type UseLine = (block: Buffer, from: number, to: number) => void;
+
 /**
- * Hands on the complete lines with one of these texts in them, oldest first: each is good only until the next one. Lines that
- * are too long are passed over. Answers how far it came: not to `size` where the file has become shorter.
+ * Hands on the complete lines with one of these texts in them, oldest first. Lines that are too long are passed over. Answers how far it came: not to `size` where the file has become shorter.
  */
 export function eachLineWith(
   needles: readonly Needle[],
   [bytes, from, size]: [bytes: Bytes, from: number, size: number],
-  use: (line: Buffer) => void,
+  use: UseLine,
   read: Read = readSync,
 ): number {
   if (typeof bytes !== "number") {
@@ -156,7 +158,7 @@ export function eachLineWith(
 }
 
 /** Nobody looks for the other lines' ends: finding a text is faster by far. */
-function linesIn(block: Buffer, needles: readonly Needle[], use: (line: Buffer) => void): void {
+function linesIn(block: Buffer, needles: readonly Needle[], use: UseLine): void {
   const next = needles.map((needle) => placeOf(needle, block, 0));
   for (;;) {
     let at = Number.POSITIVE_INFINITY;
@@ -164,7 +166,7 @@ function linesIn(block: Buffer, needles: readonly Needle[], use: (line: Buffer) 
     if (at === Number.POSITIVE_INFINITY) return;
     const start = block.lastIndexOf(newline, at) + 1;
     const end = block.indexOf(newline, at);
-    if (end - start <= longestLine) use(block.subarray(start, end));
+    if (end - start <= longestLine) use(block, start, end);
     for (let index = 0; index < next.length; index += 1) {
       const needle = needles[index];
       if (needle !== undefined && (next[index] ?? 0) < end) next[index] = placeOf(needle, block, end);

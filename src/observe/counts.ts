@@ -98,8 +98,8 @@ function addLines(
   const [, from, to] = part;
   if (to - from > manyBytes) compileSoon();
   let isAgain = false;
-  const add = (line: Buffer): void => {
-    const parsed = parseJson(line);
+  const add = (block: Buffer, start: number, end: number): void => {
+    const parsed = parseJson(block, start, end);
     const facts = parsed.ok ? adapter.parseLine(parsed.value, "counts") : null;
     if (facts === null) return;
     isAgain ||= facts.usage !== null && isPast(tally, facts.usage.key);

@@ -252,11 +252,11 @@ export function* parsed(
   }
 }
 
-export function parseJson(line: Buffer): Line {
+export function parseJson(bytes: Buffer, from = 0, to = bytes.length): Line {
   // Every record line is an object; a failed parse costs a hundred times as much as this look.
-  if (line[0] !== openBrace) return { ok: false };
+  if (bytes[from] !== openBrace) return { ok: false };
   try {
-    return { ok: true, value: JSON.parse(line.toString("utf8")) };
+    return { ok: true, value: JSON.parse(bytes.toString("utf8", from, to)) };
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return { ok: false };
     throw error;

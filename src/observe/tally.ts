@@ -72,10 +72,11 @@ export function folded(tally: Tally, newest: number): Tally {
   const older = [...usage.values().take(usage.size - newest)];
   const hashes = new Uint32Array(past.hashes.length + older.length);
   hashes.set(past.hashes);
-  hashes.set(
-    older.map(({ key }) => shortHashOf(key)),
-    past.hashes.length,
-  );
+  let at = past.hashes.length;
+  for (const { key } of older) {
+    hashes[at] = shortHashOf(key);
+    at += 1;
+  }
   const byModel = addedByModel(past.byModel, older);
   return {
     ...tally,
@@ -99,9 +100,20 @@ export function countsOf(own: Tally, subagents: Iterable<Tally>): Counts & { den
   return { tokens, byModel, denied: own.denied, costUsd };
 }
 
+/** There may be a hundred thousand of them: each is added in place, to a sum of our own. */
 function addedByModel(before: ReadonlyMap<string, Tokens>, usage: Iterable<Usage>): Map<string, Tokens> {
-  const byModel = new Map(before);
-  for (const { tokens, model } of usage) byModel.set(model ?? "", added(byModel.get(model ?? "") ?? nothing, tokens));
+  const byModel = new Map([...before].map(([model, tokens]) => [model, { ...tokens }]));
+  for (const { tokens, model } of usage) {
+    const sum = byModel.get(model ?? "");
+    if (sum === undefined) {
+      byModel.set(model ?? "", { ...tokens });
+      continue;
+    }
+    sum.input += tokens.input;
+    sum.output += tokens.output;
+    sum.cacheRead += tokens.cacheRead;
+    sum.cacheWrite += tokens.cacheWrite;
+  }
   return byModel;
 }
 

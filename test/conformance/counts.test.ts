@@ -66,7 +66,9 @@ for (const adapter of adapters)
               for (const written of [text, spaced]) {
                 const found: string[] = [];
                 const bytes = Buffer.from(written);
-                eachLineWith(needles, [bytes, 0, bytes.length], (each) => found.push(`${each}\n`));
+                eachLineWith(needles, [bytes, 0, bytes.length], (block, from, to) =>
+                  found.push(`${block.toString("utf8", from, to)}\n`),
+                );
                 expect(found).toEqual([written]);
               }
             }

@@ -47,7 +47,12 @@ const backward = (content: Buffer, most = everything) =>
 
 const linesWith = (bytes: number | Buffer, size: number, sought: readonly string[], read?: Read): string[] => {
   const found: string[] = [];
-  eachLineWith(sought.map(needleOf), [bytes, 0, size], (line) => found.push(line.toString("latin1")), read);
+  eachLineWith(
+    sought.map(needleOf),
+    [bytes, 0, size],
+    (block, from, to) => found.push(block.toString("latin1", from, to)),
+    read,
+  );
   return found;
 };
 
