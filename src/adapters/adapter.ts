@@ -80,7 +80,9 @@ export interface SessionName {
 /** What an assembled record may be put together from. Throws where reading fails: that costs the record, not the list. */
 export interface Reader {
   /** Rows of the SQLite database that the file is. */
-  rows(sql: string, ...values: (string | number)[]): Iterable<Fields>;
+  rows(sql: string, ...values: (string | number)[]): Fields[];
+  /** One by one, for those who may need a few of very many. */
+  each(sql: string, ...values: (string | number)[]): Iterable<Fields>;
   /** A JSON file by its path from the file's folder; the file itself without a path. undefined: not there. */
   json(path?: string): unknown;
   /** The names in a folder, sorted; none where it is not there. */

@@ -26,7 +26,7 @@ const events = (order: "ASC" | "DESC"): string =>
   `SELECT event_json, event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq ${order}`;
 
 /** A database that has just been made. One with other tables than these is not understood, and says so. */
-const isNew = (reader: Reader): boolean => [...reader.rows("SELECT 1 FROM sqlite_master LIMIT 1")].length === 0;
+const isNew = (reader: Reader): boolean => reader.rows("SELECT 1 FROM sqlite_master LIMIT 1").length === 0;
 
 export const store: Assembly = {
   *sessions(reader) {
@@ -34,13 +34,13 @@ export const store: Assembly = {
     for (const row of reader.rows(windows)) yield { id: textIn(row, "session_id") ?? "" };
   },
   *forward(reader, id) {
-    for (const row of reader.rows(events("ASC"), id)) yield eventIn(row, reader);
+    for (const row of reader.each(events("ASC"), id)) yield eventIn(row, reader);
   },
   *backward(reader, id) {
     for (const row of reader.rows(state, id)) yield { type: stateType, ...row };
     for (const row of reader.rows(inputs, id))
       yield { type: inputType, state: row["state"], at: row["accepted_at"], message: jsonIn(row, "message_json") };
-    for (const row of reader.rows(events("DESC"), id)) yield eventIn(row, reader);
+    for (const row of reader.each(events("DESC"), id)) yield eventIn(row, reader);
   },
 };
 

@@ -40,6 +40,7 @@ const pieceIn = (fields: Fields): Piece => ({
 interface Source {
   session(): Fields | null;
   last(session: string): Piece | null;
+  first(): Piece | null;
   /** Oldest first. */
   messages(): Iterable<Piece>;
   message(id: string): Piece | null;
@@ -100,23 +101,24 @@ export const fileLines: Assembly = {
 
 function hasTables(reader: Reader): boolean {
   const sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('session', 'message', 'part')";
-  return [...reader.rows(sql)].length === 3;
+  return reader.rows(sql).length === 3;
 }
 
 function database(reader: Reader, id: string): Source {
-  const one = (sql: string, ...values: string[]): Fields | null =>
-    [...reader.rows(`${sql} LIMIT 1`, ...values)][0] ?? null;
+  const one = (sql: string, value: string): Fields | null => {
+    const [row = null] = reader.rows(`${sql} LIMIT 1`, value);
+    return row;
+  };
   const pieceOrNull = (row: Fields | null): Piece | null => (row === null ? null : pieceOf(row));
   return {
     session: () => one("SELECT * FROM session WHERE id = ?", id),
     last: (session) =>
       pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC", session)),
-    *messages() {
-      for (const row of reader.rows("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id))
-        yield pieceOf(row);
-    },
+    first: () => pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id)),
+    messages: () =>
+      reader.rows("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id).map(pieceOf),
     message: (message) => pieceOrNull(one("SELECT * FROM message WHERE id = ?", message)),
-    parts: (message) => [...reader.rows("SELECT * FROM part WHERE message_id = ? ORDER BY id", message)].map(pieceOf),
+    parts: (message) => reader.rows("SELECT * FROM part WHERE message_id = ? ORDER BY id", message).map(pieceOf),
   };
 }
 
@@ -155,6 +157,7 @@ function files(reader: Reader, id: string): Source {
       return { ...info, parent_id: info["parentID"], time_created: created, time_updated: updated };
     },
     last: (session) => messagesOf(session).at(-1) ?? null,
+    first: () => messagesOf(id)[0] ?? null,
     messages: () => messagesOf(id),
     message: (message) => messagesOf(id).find((piece) => piece.id === message) ?? null,
     parts: (message) => piecesIn(`../../part/${message}`),
@@ -184,10 +187,8 @@ function* backward(source: Source, id: string): Generator<SessionLine | MessageL
   const prompt = textIn(last.data ?? {}, "parentID");
   const asked = prompt === null ? null : source.message(prompt);
   if (asked !== null) yield withParts(source, asked, "prompt", 0);
-  for (const first of source.messages()) {
-    yield withParts(source, first, "first", 0);
-    return;
-  }
+  const first = source.first();
+  if (first !== null) yield withParts(source, first, "first", 0);
 }
 
 function withParts(source: Source, piece: Piece, type: MessageLine["type"], nesting: number): MessageLine {

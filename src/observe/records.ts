@@ -181,6 +181,7 @@ function withReader<T>(path: string, kind: "database" | "files", use: (reader: R
   const near = (name: string): string => join(dirname(path), name);
   const reader = (database: Database | null): Reader => ({
     rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
+    each: (sql, ...values) => database?.each(sql, ...values) ?? [],
     json: (name) => readJson(name === undefined ? path : near(name)),
     names: (folder) => namesIn(near(folder)),
     unpacked: (bytes) => unpack(bytes, documentLimit),

@@ -6,7 +6,9 @@ import { hasRecordLock } from "./file-lock.ts";
 import { openScratch } from "./scratch.ts";
 
 export interface Database {
-  rows(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
+  rows(sql: string, ...values: (string | number)[]): Record<string, unknown>[];
+  /** One by one, for those who may need a few of very many. */
+  each(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
 }
 
 /**
@@ -87,8 +89,8 @@ const openQuietly = (path: string, stamp: string | null): OpenDatabase =>
 
 function connect(location: string, stamp: string | null): OpenDatabase {
   const connection = new DatabaseSync(location, { readOnly: true });
-  // Preparing costs more than most questions; a statement that is being stepped through is not there for others.
-  const idle = new Map<string, StatementSync>();
+  // Preparing costs more than most questions.
+  const prepared = new Map<string, StatementSync>();
   try {
     connection.exec(`PRAGMA busy_timeout = ${patienceMs}`);
   } catch (error) {
@@ -96,12 +98,12 @@ function connect(location: string, stamp: string | null): OpenDatabase {
     throw error;
   }
   return {
-    *rows(sql, ...values) {
-      const statement = idle.get(sql) ?? connection.prepare(sql);
-      idle.delete(sql);
-      yield* statement.iterate(...values);
-      idle.set(sql, statement);
+    rows(sql, ...values) {
+      const statement = prepared.get(sql) ?? connection.prepare(sql);
+      prepared.set(sql, statement);
+      return statement.all(...values);
     },
+    each: (sql, ...values) => connection.prepare(sql).iterate(...values),
     stamp,
     close: () => connection.close(),
   };

@@ -44,7 +44,7 @@ function written(path: string, mode: "WAL" | "DELETE" = "WAL"): Database {
 }
 
 const numbers = (path: string): unknown[] =>
-  withDatabase(path, (database) => [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x));
+  withDatabase(path, (database) => database.rows("SELECT x FROM t ORDER BY x").map(({ x }) => x));
 
 /** The files of the folder, to the letter. The log's index is memory that readers and writers share. */
 const contents = (path: string): string[] =>
@@ -69,7 +69,7 @@ test("what a live writer writes while we read is seen: it is no copy", () => {
   const path = fresh();
   using database = written(path);
   const seen = withDatabase(path, (reader) => {
-    const count = (): number => [...reader.rows("SELECT x FROM t")].length;
+    const count = (): number => reader.rows("SELECT x FROM t").length;
     const before = count();
     database.run("INSERT INTO t VALUES (2)");
     return [before, count()];
@@ -98,7 +98,7 @@ test("nobody is kept from starting: what a killed writer left is read whole, and
     using starting = new Database(copy);
     starting.run("PRAGMA busy_timeout = 0");
     starting.run("PRAGMA journal_mode = WAL");
-    return [...database.rows("SELECT x FROM t")].length;
+    return database.rows("SELECT x FROM t").length;
   });
   expect(seen).toBe(1);
   for (const extra of ["", "-wal", "-shm"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
@@ -167,7 +167,7 @@ test("a writer that begins while we read is not missed", () => {
   let writer: Database | null = null;
   const seen: unknown[][] = [];
   const last = withDatabase(path, (database) => {
-    const rows = [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x);
+    const rows = database.rows("SELECT x FROM t ORDER BY x").map(({ x }) => x);
     seen.push(rows);
     if (writer === null) {
       writer = new Database(path);
@@ -191,7 +191,7 @@ test("a writer that ended while we failed: what is there now counts", () => {
       writer.run("INSERT INTO t VALUES (2)");
       throw new Error("torn");
     }
-    return [...database.rows("SELECT x FROM t ORDER BY x")].map(({ x }) => x);
+    return database.rows("SELECT x FROM t ORDER BY x").map(({ x }) => x);
   });
   expect(rows).toEqual([1, 2]);
 });

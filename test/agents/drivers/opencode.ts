@@ -39,7 +39,7 @@ export function rows(world: World, sql: string, ...values: string[]): Record<str
   const path = join(home(world), "opencode.db");
   if (!existsSync(path)) return [];
   try {
-    return withDatabase(path, (database) => [...database.rows(sql, ...values)]);
+    return withDatabase(path, (database) => database.rows(sql, ...values));
   } catch (error) {
     // Its tables are being made.
     if (error instanceof Error && /no such table|locked|unable to open/.test(error.message)) return [];
