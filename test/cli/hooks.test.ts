@@ -588,10 +588,14 @@ test("agentctl's folder removed meanwhile: the hook is not known any more, and n
     "echo >ended",
   );
   await waitFor("on-start", () => runners(world).length === 1);
-  rmSync(join(world.root, ".agentctl"), { recursive: true });
+  const own = join(world.root, ".agentctl");
+  await waitFor("its end, whatever is being written there", () => {
+    rmSync(own, { recursive: true, force: true });
+    return !existsSync(own);
+  });
   go(world);
   await world.untilAlone();
-  expect(existsSync(join(world.root, ".agentctl"))).toBe(false);
+  expect(existsSync(own)).toBe(false);
   expect(existsSync(join(world.work, "ended"))).toBe(false);
   expect(await world.row(id)).toMatchObject({ status: "completed", launch: null });
 });
