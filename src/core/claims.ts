@@ -1,6 +1,6 @@
 // Does an announcement still hold? It names a process that once was; only exactly that process has the session.
 import type { PidClaim } from "./evidence.ts";
-import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
+import { examinedIn, livePid, type ProcessRow, type ProcessTable } from "./process.ts";
 
 export type Verdict =
   | { kind: "owner"; row: ProcessRow }
@@ -15,18 +15,17 @@ export const startSlackMs = 50;
 
 /** The process in the table that the claim speaks of, if it can be there: by number here, or by its number in its namespace. */
 export function claimedRow(claim: PidClaim, table: ProcessTable): ProcessRow | null {
-  const here = table.rows.find((row) => row.identity.pid === claim.pid && isLive(row)) ?? null;
+  const here = livePid(table, claim.pid);
   const saysHere = claim.namespace === table.namespace.id;
   if (saysHere || (claim.namespace === null && here?.identity.start === claim.start)) return here;
-  const inside = table.rows.find((row) => isInnerOf(row, claim, table));
+  const inside = examinedIn(table).find((row) => isInnerOf(row, claim, table));
   return inside ?? (claim.namespace === null ? here : null);
 }
 
 /** From outside we see into a pid namespace: the claimed process is the one that has this number and start there. */
 function isInnerOf(row: ProcessRow, claim: PidClaim, table: ProcessTable): boolean {
   const { detail } = row;
-  if (detail === null || detail.innerPid !== claim.pid || detail.namespace === table.namespace.id || !isLive(row))
-    return false;
+  if (detail === null || detail.innerPid !== claim.pid || detail.namespace === table.namespace.id) return false;
   return claim.namespace === null ? row.identity.start === claim.start : detail.namespace === claim.namespace;
 }
 

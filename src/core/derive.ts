@@ -273,13 +273,17 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
   }
   // What a dead process left behind, broken or not, keeps nobody from a true answer.
   const table = evidence.processes.ok ? evidence.processes.value : null;
-  const livePids = table === null ? null : new Set([...table.hidden, ...livePidsOf(table)]);
+  let livePids: Set<number> | null = null;
+  const mayLive = (pid: number): boolean => {
+    if (table === null || pid === anyPid) return true;
+    livePids ??= new Set([...table.hidden, ...livePidsOf(table)]);
+    return livePids.has(pid);
+  };
   for (const store of evidence.stores) {
     if (!store.listing.ok) problems.push(store.listing.problem);
     problems.push(...(store.nameless ?? []).map(({ problem }) => problem));
     for (const { reading } of store.rows) if (!reading.ok) problems.push(reading.problem);
-    for (const { pid, reading } of store.claims)
-      if (!reading.ok && (pid === anyPid || livePids === null || livePids.has(pid))) problems.push(reading.problem);
+    for (const { pid, reading } of store.claims) if (!reading.ok && mayLive(pid)) problems.push(reading.problem);
   }
   for (const { answer } of evidence.hosts) if (!answer.ok) problems.push(answer.problem);
   return problems.sort((a, b) => compareText(a.source, b.source) || compareText(a.code, b.code));

@@ -16,7 +16,7 @@ import {
 import { givenId } from "./given-id.ts";
 import { matchByDirectory } from "./match-directory.ts";
 import { matchHosts } from "./match-hosts.ts";
-import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import { examinedIn, livePid, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 
 export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules: readonly AgentRules[]): Matches {
@@ -79,8 +79,7 @@ const isViewer = (process: AgentProcess, processes: readonly AgentProcess[], evi
 
 function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly Store[]): AgentProcess[] {
   const processes: AgentProcess[] = [];
-  for (const row of table.rows) {
-    if (row.detail === null || !isLive(row)) continue;
+  for (const row of examinedIn(table)) {
     const role = roleOf(rules, row);
     if (role === null) continue;
     const named = namedHome(rules, row.detail);
@@ -160,7 +159,7 @@ function matchUnreadClaim(
   table: ProcessTable,
   found: Matches,
 ): void {
-  const row = table.rows.find((candidate) => candidate.identity.pid === pid && isLive(candidate)) ?? null;
+  const row = livePid(table, pid);
   const process = own.find((candidate) => candidate.row === row) ?? null;
   if (process?.role === "agent" && process.detail.ours) {
     const why = `live process ${pid} announces a session, but its announcement cannot be read`;
@@ -237,8 +236,9 @@ function matchByOwnName(
 
 /** npm wrappers name the same session as the agent below them. The agent is the owner. */
 function dropWrappers(table: ProcessTable, found: Matches): void {
-  const parents = new Map(table.rows.map((row) => [row.identity.pid, row.parent]));
-  for (const [key, owners] of found.owners) {
+  const shared = [...found.owners].filter(([, owners]) => owners.length > 1);
+  const parents = new Map(shared.length === 0 ? [] : table.rows.map((row) => [row.identity.pid, row.parent]));
+  for (const [key, owners] of shared) {
     const wrappers = new Set<FoundOwner>();
     for (const owner of owners) {
       if (owner.kind !== "process" || owner.link === "announced") continue;
@@ -278,8 +278,8 @@ function noteUnreadProcesses(
   sure: ReadonlySet<AgentProcess>,
   found: Matches,
 ): void {
-  for (const row of table.rows) {
-    if (row.detail === null || !row.detail.ours || row.detail.unread.length === 0 || !isLive(row)) continue;
+  for (const row of examinedIn(table)) {
+    if (!row.detail.ours || row.detail.unread.length === 0) continue;
     for (const rules of allRules) {
       if (!rules.processNames.includes(row.name)) continue;
       const known = processes.find((process) => process.row === row && process.rules === rules);

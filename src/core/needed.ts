@@ -4,7 +4,7 @@ import type { Evidence, NativeRecord, Store } from "./evidence.ts";
 import { type FoundOwner, namedHome, sessionKey } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import { read } from "./problem.ts";
-import { isLive, type ProcessRow, type ProcessTable } from "./process.ts";
+import { examinedIn, type ProcessRow, type ProcessTable } from "./process.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 import { namelessOf } from "./subjects.ts";
 
@@ -113,9 +113,9 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
 /** Rule 9 is about processes and the records of their directories. null: one of the processes may have others, too. */
 function directoriesOfSilent(table: ProcessTable, rules: readonly AgentRules[], agent: string): Set<string> | null {
   const found = new Set<string>();
-  for (const row of table.rows)
+  for (const row of examinedIn(table))
     for (const each of rules) {
-      if (each.agent !== agent || row.detail === null || !isLive(row) || roleOf(each, row) !== "agent") continue;
+      if (each.agent !== agent || roleOf(each, row) !== "agent") continue;
       const { cwd, sameFiles } = row.detail;
       if (cwd === null || !sameFiles || namedHome(each, row.detail) === null) return null;
       found.add(cwd);
@@ -126,9 +126,10 @@ function directoriesOfSilent(table: ProcessTable, rules: readonly AgentRules[], 
 const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;
 
 /** Whose file a record is does not stand in its name: what somebody else's process names may be ours. */
-const withoutStrangers = (table: ProcessTable): ProcessTable => ({
-  ...table,
-  rows: table.rows.map((row) =>
+function withoutStrangers(table: ProcessTable): ProcessTable {
+  if (examinedIn(table).every(({ detail }) => detail.ours)) return table;
+  const rows = table.rows.map((row) =>
     row.detail === null || row.detail.ours ? row : { ...row, detail: { ...row.detail, ours: true } },
-  ),
-});
+  );
+  return { ...table, rows };
+}

@@ -61,3 +61,30 @@ export const isSuspended = (row: ProcessRow): boolean => row.state === "T" || ro
 
 export const sameProcess = (a: ProcessIdentity, b: ProcessIdentity): boolean =>
   a.pid === b.pid && a.start === b.start && a.boot === b.boot;
+
+/** What matching asks a table for, again and again in one look. There may be thousands of processes, and few are anybody's. */
+interface Index {
+  /** Live ones that somebody looked at closely. */
+  examined: readonly (ProcessRow & { detail: ProcessDetail })[];
+  liveByPid: ReadonlyMap<number, ProcessRow>;
+}
+
+const indexes = new WeakMap<ProcessRow[], Index>();
+
+function indexOf({ rows }: ProcessTable): Index {
+  const known = indexes.get(rows);
+  if (known !== undefined) return known;
+  const live = rows.filter(isLive);
+  const index: Index = {
+    examined: live.filter((row): row is Index["examined"][number] => row.detail !== null),
+    // The first of a pid stands, as it would in a search.
+    liveByPid: new Map(live.toReversed().map((row) => [row.identity.pid, row])),
+  };
+  indexes.set(rows, index);
+  return index;
+}
+
+export const examinedIn = (table: ProcessTable): Index["examined"] => indexOf(table).examined;
+
+export const livePid = (table: ProcessTable, pid: number): ProcessRow | null =>
+  indexOf(table).liveByPid.get(pid) ?? null;
