@@ -102,9 +102,16 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "an unread process may have nothing",
     "core/match.ts",
-    "row.detail.unread.length === 0 || !isLive(row)",
-    "row.detail.unread.length >= 0 || !isLive(row)",
+    "!row.detail.ours || row.detail.unread.length === 0",
+    "!row.detail.ours || row.detail.unread.length >= 0",
   ),
+  mutant(
+    "a zombie has its sessions still",
+    "core/process.ts",
+    "const live = rows.filter(isLive);",
+    "const live = rows;",
+  ),
+  mutant("a database is nobody's", "sys/file-lock.ts", ": words[0] !== F_UNLCK;", ": false;"),
   mutant(
     "an announcement that cannot be read is none",
     "core/match.ts",
