@@ -1,7 +1,6 @@
 // The kernel's locks on files: flock(2) of our own, which cannot outlive those who hold the file open; and whether anybody has one of
 // the other kind, as SQLite does.
 
-import { ptr } from "bun:ffi";
 import { closeSync, constants, fstatSync, openSync, type Stats } from "node:fs";
 import { callLibc, callLinux } from "./libc.ts";
 
@@ -29,8 +28,11 @@ const F_OFD_GETLK = 36;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
 
-/** `struct flock` of 64-bit Linux: its type, where from, and three numbers that are zero for the whole file. */
-const wholeFile = new Uint8Array(32);
+/**
+ * `struct flock` of 64-bit Linux has its type first; from where, how far and by whom are zero for the whole file and anybody. Longer
+ * than that: the runtime moves small arrays about.
+ */
+const flockWords = 2048;
 
 /**
  * Does anybody, we included, hold a record lock (fcntl) on any part of this file? null: it cannot be told. /proc/locks would tell, too,
@@ -39,11 +41,10 @@ const wholeFile = new Uint8Array(32);
 export function hasRecordLock(path: string, facts: Pick<Stats, "dev" | "ino">): boolean | null {
   const fd = lastingDescriptor(path, facts);
   if (fd === null) return null;
-  const question = wholeFile.slice();
-  const words = new Uint16Array(question.buffer);
-  words[0] = F_WRLCK;
-  const called = callLinux((libc) => libc.fcntl(fd, F_OFD_GETLK, ptr(question)));
-  return called === null || called.result !== 0 ? null : words[0] !== F_UNLCK;
+  const question = new Uint16Array(flockWords);
+  question[0] = F_WRLCK;
+  const called = callLinux((libc) => libc.fcntl(fd, F_OFD_GETLK, question));
+  return called === null || called.result !== 0 ? null : question[0] !== F_UNLCK;
 }
 
 const descriptors = new Map<string, number>();

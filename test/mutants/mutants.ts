@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
     "const live = rows.filter(isLive);",
     "const live = rows;",
   ),
-  mutant("a database is nobody's", "sys/file-lock.ts", ": words[0] !== F_UNLCK;", ": false;"),
+  mutant("a database is nobody's", "sys/file-lock.ts", ": question[0] !== F_UNLCK;", ": false;"),
   mutant(
     "an announcement that cannot be read is none",
     "core/match.ts",
