@@ -2,6 +2,7 @@
 import { beginningOf, patchSince } from "../control/changes.ts";
 import { plainText } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
+import { writtenSince } from "../observe/wanted.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Command } from "./command.ts";
 import { lookAtRows } from "./sessions.ts";
@@ -23,11 +24,11 @@ export const diff: Command = {
   async run(args, context) {
     const { row } = await oneRow(args.words, "diff", context);
     const beginning = await beginningOf(row.session, row.launch, context.env);
-    const others = (await lookAtRows(context)).rows.filter(
+    const { id, startedAt } = row.session;
+    const since = startedAt === null ? "all" : writtenSince(startedAt);
+    const others = (await lookAtRows(context, since)).rows.filter(
       ({ session }) =>
-        session.id !== row.session.id &&
-        placeOf(session.cwd) === beginning.place &&
-        (session.updatedAt ?? 0) > (row.session.startedAt ?? 0),
+        session.id !== id && placeOf(session.cwd) === beginning.place && (session.updatedAt ?? 0) > (startedAt ?? 0),
     );
     if (beginning.isGuessed)
       context.err(`agentctl: since ${beginning.commit.slice(0, 12)}, the last commit before it began\n`);

@@ -35,7 +35,7 @@ export const interrupt: Command = {
   ],
   examples: [["agentctl interrupt painter", "as Esc or Ctrl-C would"]],
   async run(args, context) {
-    const wanted = meantByAll(args, context);
+    const wanted = await meantByAll(args, context);
     const all = await lookAroundAtRows(context, wanted);
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "interrupt", context).map(({ row }) => row);

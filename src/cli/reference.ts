@@ -6,9 +6,9 @@ import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
 import { placeOf } from "../observe/place.ts";
-import { type Wanted, withIds } from "../observe/wanted.ts";
+import { noneStopped, type Wanted, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
-import type { Row, Rows } from "./sessions.ts";
+import { lookAtRows, type Row, type Rows } from "./sessions.ts";
 
 const hint = "agentctl list -a --since 365d shows all of a year";
 
@@ -18,15 +18,20 @@ const notFound: Record<string, string> = {
   "@last": "no session was launched by agentctl",
 };
 
-/** Which stopped sessions these references may mean. */
-export function meantBy(references: readonly string[], { env }: Context): Wanted {
-  if (references.includes(".")) return "all";
+/**
+ * Which stopped sessions these references may mean. Where somebody lives in this place, `.` means none of those that were here
+ * before: they need not be read, and there may be ten thousand.
+ */
+export async function meantBy(references: readonly string[], context: Context): Promise<Wanted> {
+  const isHere = references.includes(".");
+  const living = isHere ? liveHere(await lookAtRows(context, noneStopped), context) : [];
+  if (isHere && living.length === 0) return "all";
   const isNoted = ({ id, name }: ReadNote, index: number): boolean =>
     references.some((each) => each === name || each === `launch:${id}` || (each === "@last" && index === 0));
-  const noted = readNotes(env).notes.filter(isNoted);
+  const noted = readNotes(context.env).notes.filter(isNoted);
   return {
-    ...withIds(noted.map(({ session }) => session)),
-    beginnings: references.filter((each) => each !== "").map((each) => each.toLowerCase()),
+    ...withIds([...noted.map(({ session }) => session), ...living.map(({ session }) => session.id)]),
+    beginnings: references.filter((each) => each !== "" && each !== ".").map((each) => each.toLowerCase()),
   };
 }
 
@@ -44,10 +49,11 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
   throw new AgentctlError("not-found", notFound[reference] ?? `no session ${reference}`, { hint });
 }
 
-function candidates(reference: string, { rows, notes }: Rows, context: Context): Row[] {
+function candidates(reference: string, all: Rows, context: Context): Row[] {
+  const { rows, notes } = all;
   if (reference === "@self") return sessionAbove(rows, context);
   if (reference === "@last") return launched(rows, notes, notes[0]?.id);
-  if (reference === ".") return sessionsHere(rows, context.cwd);
+  if (reference === ".") return sessionsHere(all, context);
   if (reference.startsWith("launch:")) return launched(rows, notes, reference.slice("launch:".length));
   if (reference.startsWith("pid:")) {
     const number = reference.slice("pid:".length);
@@ -117,11 +123,17 @@ function sessionAbove(rows: readonly Row[], { env }: Context): Row[] {
 }
 
 /** Of several the live ones: who asks for "the session here" means the one that is there. */
-function sessionsHere(rows: readonly Row[], cwd: string): Row[] {
+function sessionsHere(all: Rows, context: Context): Row[] {
+  const live = liveHere(all, context);
+  return live.length > 0 ? live : rowsHere(all, context);
+}
+
+const liveHere = (all: Rows, context: Context): Row[] =>
+  rowsHere(all, context).filter(({ session }) => session.status.state !== "stopped");
+
+function rowsHere({ rows }: Rows, { cwd }: Context): Row[] {
   const place = placeOf(cwd);
-  const here = rows.filter((row) => place !== null && placeOf(row.session.cwd) === place);
-  const live = here.filter((row) => row.session.status.state !== "stopped");
-  return live.length > 0 ? live : here;
+  return rows.filter(({ session }) => place !== null && placeOf(session.cwd) === place);
 }
 
 function ambiguous(reference: string, found: readonly Row[]): AgentctlError {

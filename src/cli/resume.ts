@@ -72,7 +72,7 @@ async function checked(
   extra: readonly string[],
   context: Context,
 ): Promise<{ row: Row }> {
-  const all = await lookAroundAtRows(context, meantBy([reference], context));
+  const all = await lookAroundAtRows(context, await meantBy([reference], context));
   context.err(problemLines(all.problems));
   const row = resolve(reference, all, context);
   idOf(row);

@@ -45,7 +45,7 @@ export const send: Command = {
     const [reference, ...words] = args.words;
     if (reference === undefined) throw usage("send needs a session", "send");
     const text = readPrompt(args, words, "send");
-    const all = await lookAroundAtRows(context, meantBy([reference], context));
+    const all = await lookAroundAtRows(context, await meantBy([reference], context));
     context.err(problemLines(all.problems));
     const row = resolve(reference, all, context);
     const adapter = adapterOf(row);

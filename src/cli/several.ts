@@ -22,8 +22,8 @@ export const isOne = (args: Arguments): boolean =>
   args.words.length === 1 && !args.has("--group") && !args.has("--label");
 
 /** Which stopped sessions are meant: those of the references; with a group or a label, whatever was launched. */
-export function meantByAll(args: Arguments, context: Context): Wanted {
-  const meant = meantBy(args.words, context);
+export async function meantByAll(args: Arguments, context: Context): Promise<Wanted> {
+  const meant = await meantBy(args.words, context);
   return args.has("--group") || args.has("--label") ? wantedOr(meant, launchedSessions(context)) : meant;
 }
 

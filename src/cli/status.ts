@@ -50,7 +50,7 @@ export async function oneRow(
   const [reference, extra] = words;
   if (reference === undefined) throw usage(`${command} needs a session`, command);
   if (extra !== undefined) throw usage(`${command} takes one session, not also ${extra}`, command);
-  const all = await lookAtRows(context, meantBy([reference], context));
+  const all = await lookAtRows(context, await meantBy([reference], context));
   context.err(problemLines(all.problems));
   return { row: resolve(reference, all, context), at: all.at };
 }

@@ -42,7 +42,7 @@ export const stop: Command = {
   ],
   async run(args, context) {
     const graceMs = parseDuration(args.one("--grace") ?? "20s", "stop");
-    const all = await lookAroundAtRows(context, meantByAll(args, context));
+    const all = await lookAroundAtRows(context, await meantByAll(args, context));
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "stop", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);

@@ -43,7 +43,7 @@ export const wait: Command = {
     const until = untilOf(args.one("--until") ?? "done");
     const timeout = args.one("--timeout");
     const timeoutMs = timeout === null ? null : parseDuration(timeout, "wait");
-    const wanted = meantByAll(args, context);
+    const wanted = await meantByAll(args, context);
     const first = await lookAtRows(context, wanted);
     context.err(problemLines(first.problems));
     const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen, first));

@@ -105,6 +105,22 @@ describe("a reference", () => {
     expect((await world.run(["status", "."], { cwd: below })).code).toBe(4);
   });
 
+  test("`.` is the one that lives here; where nobody does, the one that did", async () => {
+    await using world = new World();
+    const cwd = world.folder("work");
+    const old = world.record([]);
+    const one = async () => JSON.parse((await world.run(["status", ".", "--json"], { cwd })).out).id;
+    expect(await one()).toBe(old);
+    const agent = world.start(["prompt:x", "work:60"], { cwd });
+    await world.until(agent.id, "working");
+    // What is no record is not looked at, as little as the records of those that are gone.
+    mkdirSync(join(world.home, "sessions", `${crypto.randomUUID()}.jsonl`));
+    const { out, err } = await world.run(["status", ".", "--json"], { cwd });
+    expect([JSON.parse(out).id, err]).toEqual([agent.id, ""]);
+    await agent.end();
+    expect((await world.run(["status", "."], { cwd })).code).toBe(4);
+  });
+
   test("@self is the session that the command runs in, by kernel ancestry", async () => {
     await using world = new World();
     const answer = join(world.root, "self.json");
