@@ -115,8 +115,11 @@ function database(reader: Reader, id: string): Source {
     last: (session) =>
       pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC", session)),
     first: () => pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id)),
-    messages: () =>
-      reader.rows("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id).map(pieceOf),
+    // One by one: a message may hold the differences of whole repositories.
+    *messages() {
+      for (const row of reader.each("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id))
+        yield pieceOf(row);
+    },
     message: (message) => pieceOrNull(one("SELECT * FROM message WHERE id = ?", message)),
     parts: (message) => reader.rows("SELECT * FROM part WHERE message_id = ? ORDER BY id", message).map(pieceOf),
   };
@@ -177,7 +180,10 @@ function jsonOrNull(reader: Reader, path: string): unknown {
 /** Subagents of subagents of subagents: nobody nests deeper. */
 const mostNesting = 3;
 
-/** The session, its last message, the prompt that this answers, and the first prompt of all. */
+/**
+ * The session, its last message, the prompt that this answers, and the first prompt of all. Each is asked for by itself, so that a
+ * writer may come in between: the last message is complete in itself, and what comes after it only tells words and times.
+ */
 function* backward(source: Source, id: string): Generator<SessionLine | MessageLine> {
   const session = source.session();
   if (session !== null) yield { ...session, type: "session" };

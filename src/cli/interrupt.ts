@@ -18,7 +18,7 @@ import type { Command, Context } from "./command.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, lookAtRows, type Row, type Rows } from "./sessions.ts";
-import { chooseRows, isOne, meantByAll, severalFlags } from "./several.ts";
+import { chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
 export const interrupt: Command = {
   usage: "agentctl interrupt <ref>… [--timeout T] [--json]",
@@ -35,8 +35,7 @@ export const interrupt: Command = {
   ],
   examples: [["agentctl interrupt painter", "as Esc or Ctrl-C would"]],
   async run(args, context) {
-    const wanted = await meantByAll(args, context);
-    const all = await lookAroundAtRows(context, wanted);
+    const { all, wanted } = await lookForAll(args, context, lookAroundAtRows);
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "interrupt", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);

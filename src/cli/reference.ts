@@ -6,9 +6,9 @@ import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
 import { placeOf } from "../observe/place.ts";
-import { noneStopped, type Wanted, withIds } from "../observe/wanted.ts";
+import { noneStopped, type Wanted, type WantedSome, wantedOr, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
-import { lookAtRows, type Row, type Rows } from "./sessions.ts";
+import type { Row, Rows } from "./sessions.ts";
 
 const hint = "agentctl list -a --since 365d shows all of a year";
 
@@ -19,18 +19,30 @@ const notFound: Record<string, string> = {
 };
 
 /**
- * Which stopped sessions these references may mean. Where somebody lives in this place, `.` means none of those that were here
- * before: they need not be read, and there may be ten thousand.
+ * A look at the sessions that these references may mean, and what was looked for, for those who look again. Where somebody lives in
+ * this place, `.` means none of those that were here before: they need not be read, and there may be ten thousand.
  */
-export async function meantBy(references: readonly string[], context: Context): Promise<Wanted> {
-  const isHere = references.includes(".");
-  const living = isHere ? liveHere(await lookAtRows(context, noneStopped), context) : [];
-  if (isHere && living.length === 0) return "all";
+export async function lookFor<T extends Rows>(
+  references: readonly string[],
+  context: Context,
+  look: (context: Context, wanted: Wanted) => Promise<T>,
+  others: Wanted = noneStopped,
+): Promise<{ all: T; wanted: Wanted }> {
+  const wanted = wantedOr(meantBy(references, context), others);
+  const all = await look(context, wanted);
+  if (!references.includes(".")) return { all, wanted };
+  const living = liveHere(all, context).map(({ session }) => session.id);
+  if (living.length > 0) return { all, wanted: wantedOr(wanted, withIds(living)) };
+  return { all: await look(context, "all"), wanted: "all" };
+}
+
+/** Which stopped sessions these references may mean, by their names. */
+function meantBy(references: readonly string[], { env }: Context): WantedSome {
   const isNoted = ({ id, name }: ReadNote, index: number): boolean =>
     references.some((each) => each === name || each === `launch:${id}` || (each === "@last" && index === 0));
-  const noted = readNotes(context.env).notes.filter(isNoted);
+  const noted = readNotes(env).notes.filter(isNoted);
   return {
-    ...withIds([...noted.map(({ session }) => session), ...living.map(({ session }) => session.id)]),
+    ...withIds(noted.map(({ session }) => session)),
     beginnings: references.filter((each) => each !== "" && each !== ".").map((each) => each.toLowerCase()),
   };
 }

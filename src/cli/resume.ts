@@ -16,7 +16,7 @@ import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { ownSettingOf } from "./launch-order.ts";
-import { meantBy, resolve } from "./reference.ts";
+import { lookFor, resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 import { shellWord } from "./shell-word.ts";
@@ -72,7 +72,7 @@ async function checked(
   extra: readonly string[],
   context: Context,
 ): Promise<{ row: Row }> {
-  const all = await lookAroundAtRows(context, await meantBy([reference], context));
+  const { all } = await lookFor([reference], context, lookAroundAtRows);
   context.err(problemLines(all.problems));
   const row = resolve(reference, all, context);
   idOf(row);

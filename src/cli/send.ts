@@ -14,7 +14,7 @@ import type { Command, Context } from "./command.ts";
 import { tellStart } from "./launch.ts";
 import { permissionOf, startRequest } from "./launch-order.ts";
 import { promptFlags, readPrompt } from "./prompt.ts";
-import { meantBy, resolve } from "./reference.ts";
+import { lookFor, resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { clean, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
@@ -45,7 +45,7 @@ export const send: Command = {
     const [reference, ...words] = args.words;
     if (reference === undefined) throw usage("send needs a session", "send");
     const text = readPrompt(args, words, "send");
-    const all = await lookAroundAtRows(context, await meantBy([reference], context));
+    const { all } = await lookFor([reference], context, lookAroundAtRows);
     context.err(problemLines(all.problems));
     const row = resolve(reference, all, context);
     const adapter = adapterOf(row);

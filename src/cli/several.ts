@@ -1,9 +1,9 @@
 // Commands that take several sessions: references, a group, labels.
 import { AgentctlError } from "../core/problem.ts";
-import { type Wanted, wantedOr } from "../observe/wanted.ts";
+import { noneStopped, type Wanted } from "../observe/wanted.ts";
 import { type Arguments, type FlagSpec, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
-import { meantBy, resolve } from "./reference.ts";
+import { lookFor, resolve } from "./reference.ts";
 import { launchedSessions, type Row, type Rows } from "./sessions.ts";
 
 export const severalFlags: readonly FlagSpec[] = [
@@ -21,10 +21,14 @@ export interface Chosen {
 export const isOne = (args: Arguments): boolean =>
   args.words.length === 1 && !args.has("--group") && !args.has("--label");
 
-/** Which stopped sessions are meant: those of the references; with a group or a label, whatever was launched. */
-export async function meantByAll(args: Arguments, context: Context): Promise<Wanted> {
-  const meant = await meantBy(args.words, context);
-  return args.has("--group") || args.has("--label") ? wantedOr(meant, launchedSessions(context)) : meant;
+/** A look at what may be meant: by the references; with a group or a label, whatever was launched. */
+export async function lookForAll<T extends Rows>(
+  args: Arguments,
+  context: Context,
+  look: (context: Context, wanted: Wanted) => Promise<T>,
+): Promise<{ all: T; wanted: Wanted }> {
+  const isGrouped = args.has("--group") || args.has("--label");
+  return await lookFor(args.words, context, look, isGrouped ? launchedSessions(context) : noneStopped);
 }
 
 export function chooseRows(args: Arguments, all: Rows, command: string, context: Context): Chosen[] {

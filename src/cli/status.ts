@@ -6,7 +6,7 @@ import { oneLine } from "../lib/width.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
-import { meantBy, resolve } from "./reference.ts";
+import { lookFor, resolve } from "./reference.ts";
 import {
   costText,
   homeRelative,
@@ -50,7 +50,7 @@ export async function oneRow(
   const [reference, extra] = words;
   if (reference === undefined) throw usage(`${command} needs a session`, command);
   if (extra !== undefined) throw usage(`${command} takes one session, not also ${extra}`, command);
-  const all = await lookAtRows(context, await meantBy([reference], context));
+  const { all } = await lookFor([reference], context, lookAtRows);
   context.err(problemLines(all.problems));
   return { row: resolve(reference, all, context), at: all.at };
 }

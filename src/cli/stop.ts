@@ -15,7 +15,7 @@ import { canAsk, confirm } from "./question.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
-import { chooseRows, isOne, meantByAll, severalFlags } from "./several.ts";
+import { chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
 export const stop: Command = {
   usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--host] [-y] [--json]",
@@ -42,7 +42,7 @@ export const stop: Command = {
   ],
   async run(args, context) {
     const graceMs = parseDuration(args.one("--grace") ?? "20s", "stop");
-    const all = await lookAroundAtRows(context, await meantByAll(args, context));
+    const { all } = await lookForAll(args, context, lookAroundAtRows);
     context.err(problemLines(all.problems));
     const rows = chooseRows(args, all, "stop", context).map(({ row }) => row);
     const caller = callerOf(all.around, context.env);

@@ -14,7 +14,7 @@ import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { lookAtRows, type Row, type Rows } from "./sessions.ts";
-import { type Chosen, chooseRows, isOne, meantByAll, severalFlags } from "./several.ts";
+import { type Chosen, chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
 const untils = ["done", "stopped", "idle", "waiting"] as const;
 type Until = (typeof untils)[number];
@@ -43,8 +43,7 @@ export const wait: Command = {
     const until = untilOf(args.one("--until") ?? "done");
     const timeout = args.one("--timeout");
     const timeoutMs = timeout === null ? null : parseDuration(timeout, "wait");
-    const wanted = await meantByAll(args, context);
-    const first = await lookAtRows(context, wanted);
+    const { all: first, wanted } = await lookForAll(args, context, lookAtRows);
     context.err(problemLines(first.problems));
     const tracked = chooseRows(args, first, "wait", context).map((chosen) => new Tracked(chosen, first));
     const isAny = args.has("--any");

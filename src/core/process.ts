@@ -47,7 +47,7 @@ export interface ProcessTable {
   boot: string;
   /** Our pid namespace; initial = nothing on this machine is hidden from us by a namespace. */
   namespace: { id: string | null; initial: boolean };
-  rows: ProcessRow[];
+  rows: readonly ProcessRow[];
   /** Why the table may not be whole. Empty = it was read to the end and every process was seen or was gone. */
   gaps: Problem[];
   /** Claimed pids that exist although the table does not show them (hidepid). */
@@ -69,7 +69,7 @@ interface Index {
   liveByPid: ReadonlyMap<number, ProcessRow>;
 }
 
-const indexes = new WeakMap<ProcessRow[], Index>();
+const indexes = new WeakMap<readonly ProcessRow[], Index>();
 
 function indexOf({ rows }: ProcessTable): Index {
   const known = indexes.get(rows);

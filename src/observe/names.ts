@@ -4,7 +4,15 @@ import type { Adapter, RecordSet } from "../adapters/adapter.ts";
 import { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
 import { below, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
-import { type Failure, type FoundRecord, type ReadRecord, recordIn, recordsInDatabase, visitFound } from "./records.ts";
+import {
+  type Failure,
+  type FoundRecord,
+  isDatabase,
+  type ReadRecord,
+  recordIn,
+  recordsInDatabase,
+  visitFound,
+} from "./records.ts";
 
 /** Ids, and what ids begin with in small letters. */
 export interface Like {
@@ -64,7 +72,7 @@ export class RecordNames {
   private partsOf(set: RecordSet, home: string, databases: Databases): Part[] {
     const { folders, failures } = listFolders(home, set);
     this.failures.push(...failures.map((failure) => ({ ...failure, begins: null })));
-    if (set.assembled?.sessions != null) {
+    if (isDatabase(set)) {
       const parts = filesIn(folders, set).map((file) => new DatabasePart(file, set, databases));
       // Now is the time to find out that one cannot be read.
       for (const part of parts) this.attempted(part.path, () => part.like([], []));
@@ -141,33 +149,36 @@ const mostSought = 500;
 const slash = 47;
 
 class FilePart implements Part {
-  /** `//<number of the folder>/<name>/<name>…`: no name holds a slash. Bytes are searched many times as fast as text. */
-  private readonly text: string;
-  private readonly bytes: Buffer;
+  private searched: { text: string; bytes: Buffer } | null = null;
 
   constructor(
     readonly path: string,
     private readonly folders: readonly FoundFolder[],
     private readonly set: RecordSet,
-  ) {
-    this.text = `${folders.map(({ names }, index) => `//${index}/${names.join("/")}`).join("")}/`;
-    this.bytes = Buffer.from(this.text);
+  ) {}
+
+  /** `//<number of the folder>/<name>/<name>…`: no name holds a slash. Bytes are searched many times as fast as text. */
+  private search(): { text: string; bytes: Buffer } {
+    if (this.searched !== null) return this.searched;
+    const text = `${this.folders.map(({ names }, index) => `//${index}/${names.join("/")}`).join("")}/`;
+    this.searched = { text, bytes: Buffer.from(text) };
+    return this.searched;
   }
 
   all = (): FoundRecord[] => filesIn(this.folders, this.set).map((file) => ({ ...file, set: this.set }));
 
   like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[] {
-    const isAscii = this.bytes.length === this.text.length;
+    const { text, bytes } = this.search();
+    const isAscii = bytes.length === text.length;
     const isFew = ids.length + beginnings.length <= mostSought;
     if (!isFew || beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
-    const places = new Set(ids.flatMap((id) => placesOf(id, this.bytes)));
-    const lower = beginnings.length === 0 ? this.bytes : Buffer.from(this.text.toLowerCase());
+    const places = new Set(ids.flatMap((id) => placesOf(id, bytes)));
+    const lower = beginnings.length === 0 ? bytes : Buffer.from(text.toLowerCase());
     for (const start of beginnings) for (const place of placesOf(start, lower)) places.add(place);
-    return [...places].flatMap((start) => this.recordAt(start) ?? []);
+    return [...places].flatMap((start) => this.recordAt(start, bytes) ?? []);
   }
 
-  private recordAt(start: number): FoundRecord | null {
-    const { bytes } = this;
+  private recordAt(start: number, bytes: Buffer): FoundRecord | null {
     const upToSlash = (from: number): string => bytes.toString("utf8", from, bytes.indexOf(slash, from));
     const mark = bytes.lastIndexOf("//", start - 2);
     const folder = this.folders[Number(upToSlash(mark + 2))];

@@ -8,7 +8,7 @@ import type { Databases } from "../sys/sqlite.ts";
 import { lookUpDirectories } from "./directories.ts";
 import type { RecordNames } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
-import { type FoundRecord, newestOf, visitFound } from "./records.ts";
+import { type FoundRecord, isDatabase, newestOf, type ReadRecord, visitFound } from "./records.ts";
 import { nameStore, noteFailures, readFound } from "./stores.ts";
 import type { WantedSome } from "./wanted.ts";
 
@@ -59,23 +59,31 @@ export function openNeeded(
   const among = open.length === 0 ? null : neededAmong(open, needed, evidence, adapters, { mounts, databases });
   const told = new Set(needed.ids);
   told.delete("");
+  const opened = new Map<NamedStore, FoundRecord[]>();
   for (const each of stores) {
-    const { adapter, store, names, asked } = each;
+    const { store, names, asked } = each;
     const ids = needed.idsOf(store);
     const first = ids === null ? (among?.get(store) ?? []) : names.like({ ids });
     const known = new Set(first.map(keyOf));
     const then = asked.filter((record) => !known.has(keyOf(record)) && isWanted(record, wanted));
     // Where the time runs out, those who run are not the ones that are left unread.
-    const opened = [...first, ...then];
-    store.rows = visitFound(opened, (record, read) => readFound(adapter, record, read, deadline, cache), databases);
-    noteFailures(store, adapter, names.failures);
-    for (const { subject } of opened) told.add(subject);
+    opened.set(each, [...first, ...then]);
+    for (const { subject } of [...first, ...then]) told.add(subject);
   }
   const beginnings = [...new Set([...told].map((id) => id.slice(0, likeness).toLowerCase()))];
   for (const { store, names, asked } of stores) {
     const all = wanted.since === undefined ? names.like({ beginnings }) : asked;
     store.unopened = all.flatMap(({ subject }) => (told.has(subject) ? [] : [subject]));
   }
+  const visit = (each: NamedStore): void => {
+    const { adapter, store, names } = each;
+    const read = (record: FoundRecord, reading: ReadRecord) => readFound(adapter, record, reading, deadline, cache);
+    store.rows = visitFound(opened.get(each) ?? [], read, databases);
+    noteFailures(store, adapter, names.failures);
+  };
+  // Databases first: they are held open until they are read.
+  const isLate = ({ adapter }: NamedStore): number => Number(!adapter.records.some(isDatabase));
+  for (const each of stores.toSorted((a, b) => isLate(a) - isLate(b))) visit(each);
 }
 
 const keyOf = ({ path, subject }: FoundRecord): string => `${path}\0${subject}`;

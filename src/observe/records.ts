@@ -60,15 +60,19 @@ export const recordsInDatabase = (
     databases,
   );
 
-/** Visits records that were found before; those of one database together. */
+/** Does each of its files hold many sessions? */
+export const isDatabase = ({ assembled }: RecordSet): boolean => assembled?.sessions != null;
+
+/** Visits records that were found before; those of one database together, and first: a writer that ends while we hold it leaves its log behind. */
 export function visitFound<T>(
   records: readonly FoundRecord[],
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
   databases?: Databases,
 ): T[] {
   const apart = (record: FoundRecord): T | null => visit(record, (use) => readRecord(record, use));
-  const groups = Map.groupBy(records, ({ path, set }) => (set.assembled?.sessions == null ? null : path));
+  const groups = Map.groupBy(records, ({ path, set }) => (isDatabase(set) ? path : null));
   return [...groups]
+    .sort(([a], [b]) => Number(a === null) - Number(b === null))
     .flatMap(([path, group]) => {
       const assembled = group[0]?.set.assembled;
       if (path === null || assembled === undefined) return group.map(apart);
@@ -88,6 +92,8 @@ export function visitFound<T>(
         if (errorCode(error) === "") throw error;
         // Why it cannot be read is then said of each.
         return group.map(apart);
+      } finally {
+        databases?.close(path);
       }
     })
     .filter((value) => value !== null);

@@ -1,7 +1,7 @@
 // The kernel's locks on files: flock(2) of our own, which cannot outlive those who hold the file open; and whether anybody has one of
 // the other kind, as SQLite does.
 
-import { closeSync, constants, fstatSync, openSync, type Stats } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, statSync } from "node:fs";
 import { callLibc, callLinux } from "./libc.ts";
 
 const LOCK_EX = 2;
@@ -38,8 +38,8 @@ const flockWords = 2048;
  * Does anybody, we included, hold a record lock (fcntl) on any part of this file? null: it cannot be told. /proc/locks would tell, too,
  * but the kernel takes 5 to 15 ms to show it, and shows no lock of another pid namespace.
  */
-export function hasRecordLock(path: string, facts: Pick<Stats, "dev" | "ino">): boolean | null {
-  const fd = lastingDescriptor(path, facts);
+export function hasRecordLock(path: string): boolean | null {
+  const fd = process.platform === "linux" ? lastingDescriptor(path) : null;
   if (fd === null) return null;
   const question = new Uint16Array(flockWords);
   question[0] = F_WRLCK;
@@ -49,17 +49,22 @@ export function hasRecordLock(path: string, facts: Pick<Stats, "dev" | "ino">): 
 
 const descriptors = new Map<string, number>();
 
-/** Never closed while the file is there: closing any descriptor of a file drops all record locks that this process has on it. */
-function lastingDescriptor(path: string, { dev, ino }: Pick<Stats, "dev" | "ino">): number | null {
+/**
+ * Open for as long as the path means the same file: closing any descriptor of a file drops all record locks that this process has on
+ * it. null: there is no such file, or it cannot be opened.
+ */
+function lastingDescriptor(path: string): number | null {
+  const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
   const known = descriptors.get(path);
   if (known !== undefined) {
-    const facts = fstatSync(known);
-    if (facts.dev === dev && facts.ino === ino) return known;
+    const own = fstatSync(known, { bigint: true });
+    if (own.dev === facts?.dev && own.ino === facts.ino) return known;
     closeSync(known);
     descriptors.delete(path);
   }
+  if (facts?.isFile() !== true) return null;
   try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
     descriptors.set(path, fd);
     return fd;
   } catch (error) {

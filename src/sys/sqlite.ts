@@ -37,9 +37,13 @@ export class Databases {
     return value.read;
   }
 
-  close(): void {
-    for (const each of this.held.values()) each.close();
-    this.held.clear();
+  /** One of them, or all; whoever asks again opens it again. */
+  close(path?: string): void {
+    for (const [each, opened] of this.held) {
+      if (path !== undefined && each !== path) continue;
+      opened.close();
+      this.held.delete(each);
+    }
   }
 
   private hold(path: string, opened: OpenDatabase): OpenDatabase {
@@ -67,9 +71,10 @@ const mostCopied = 256 * 1024 * 1024;
 /** A writer has it open: with a journal to roll back by, or with a lock on the index of its log. */
 function isInUse(path: string): boolean {
   if (existsSync(`${path}-journal`)) return true;
-  const [index, log] = ["-shm", "-wal"].map((extra) => statSync(`${path}${extra}`, { throwIfNoEntry: false }));
-  if (index === undefined || log === undefined) return false;
-  return sizeOfCopy(path) > mostCopied || (hasRecordLock(`${path}-shm`, index) ?? true);
+  const [index, log] = [`${path}-shm`, `${path}-wal`];
+  const isLocked = hasRecordLock(index);
+  if (!existsSync(index) || !existsSync(log)) return false;
+  return sizeOfCopy(path) > mostCopied || (isLocked ?? true);
 }
 
 /** Its index is made anew. */

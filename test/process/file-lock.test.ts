@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasRecordLock, tryLock } from "../../src/sys/file-lock.ts";
@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function another(path: string): Promise<{ got: string; child: ChildProcess }> {
   const script = `
     import { openSync } from "node:fs";
-    import { hasRecordLock, tryLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
+    import { tryLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
     console.log(tryLock(openSync(${JSON.stringify(path)}, "a")));
     process.stdin.on("end", () => process.exit()).resume();`;
   const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
@@ -107,7 +107,7 @@ async function writer(path: string): Promise<ChildProcess> {
 test("a record lock of another process is seen while it lives, and again on a file of the same name", async () => {
   const path = newPath();
   const index = `${path}-shm`;
-  const isLocked = (): boolean | null => hasRecordLock(index, statSync(index));
+  const isLocked = (): boolean | null => hasRecordLock(index);
   for (let round = 0; round < 2; round += 1) {
     const child = await writer(path);
     expect(isLocked()).toBe(true);
@@ -125,12 +125,11 @@ test("asking drops no record lock of our own", async () => {
   database.run("PRAGMA journal_mode = WAL");
   database.run("CREATE TABLE t (x)");
   const index = `${path}-shm`;
-  expect(hasRecordLock(index, statSync(index))).toBe(true);
+  expect(hasRecordLock(index)).toBe(true);
   // In the eyes of somebody else.
   const script = `
-    import { statSync } from "node:fs";
     import { hasRecordLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
-    console.log(hasRecordLock(${JSON.stringify(index)}, statSync(${JSON.stringify(index)})));`;
+    console.log(hasRecordLock(${JSON.stringify(index)}));`;
   const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
   const [answer] = await once(child.stdout, "data");
   expect(String(answer).trim()).toBe("true");
@@ -141,7 +140,26 @@ test("a flock is no record lock; of a file that is not there nothing can be told
   writeFileSync(path, "x");
   const fd = openSync(path, "a");
   expect(tryLock(fd)).toBe(true);
-  expect(hasRecordLock(path, statSync(path))).toBe(false);
-  expect(hasRecordLock(`${path}.none`, { dev: 0, ino: 0 })).toBe(null);
+  expect(hasRecordLock(path)).toBe(false);
+  expect(hasRecordLock(`${path}.none`)).toBe(null);
+  expect(hasRecordLock(folder)).toBe(null);
   closeSync(fd);
+});
+
+test("the descriptor that it takes goes with the file", () => {
+  const path = newPath();
+  // Of a file that is gone, too: its name is there, with a mark behind it.
+  const held = (): number => readdirSync("/proc/self/fd").filter((fd) => nameOf(fd).startsWith(path)).length;
+  const nameOf = (fd: string): string => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      return "";
+    }
+  };
+  writeFileSync(path, "x");
+  expect([hasRecordLock(path), hasRecordLock(path), held()]).toEqual([false, false, 1]);
+  rmSync(path);
+  expect([hasRecordLock(path), held()]).toEqual([null, 0]);
 });

@@ -1,12 +1,14 @@
 // Names of records: found by id and by their beginning, whatever else lies around.
 import { afterAll, expect, test } from "bun:test";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { claudeCode } from "../../src/adapters/claude-code.ts";
 import { codex } from "../../src/adapters/codex.ts";
 import { opencode } from "../../src/adapters/opencode.ts";
 import { adapters } from "../../src/adapters/registry.ts";
-import { RecordNames } from "../../src/observe/names.ts";
+import { RecordNames, visitRecords } from "../../src/observe/names.ts";
 import { lookAtSessions } from "../../src/observe/observe.ts";
 import { withIds } from "../../src/observe/wanted.ts";
 import { Databases } from "../../src/sys/sqlite.ts";
@@ -110,6 +112,34 @@ test("of a database: by directory, by id and by how they begin", () => {
   // What an older set has counts only where the newer one does not have it: that takes all of them.
   put(join(home, "storage/session/project", `${only.subject}.json`));
   expect(names(opencode, home).near(new Set(["/elsewhere"]))).toEqual([only]);
+});
+
+test("a database is let go before anything else is read: a writer that ends meanwhile would leave its log behind", async () => {
+  const home = join(folder.path, "held");
+  cpSync(join(import.meta.dir, "../fixtures/opencode/headless-completed/home"), home, { recursive: true });
+  put(join(home, "storage/session/project/ses_0123456789abABCDEFGHIJKLMN.json"));
+  const path = join(home, "opencode.db");
+  const script = `
+    import { Database } from "bun:sqlite";
+    const database = new Database(${JSON.stringify(path)});
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("CREATE TABLE own (x)");
+    console.log("ready");
+    process.stdin.on("end", () => process.exit()).resume();`;
+  const writer = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(writer.stdout, "data");
+  const openTimes = (): number =>
+    readdirSync("/proc/self/fd").filter((fd) => {
+      const link = `/proc/self/fd/${fd}`;
+      return existsSync(link) && readlinkSync(link) === path;
+    }).length;
+  const { visited } = visitRecords(opencode, home, (record) => [record.path === path, openTimes()]);
+  writer.stdin.end();
+  await once(writer, "exit");
+  expect(visited).toEqual([
+    [true, 1],
+    [false, 0],
+  ]);
 });
 
 test("names with other letters are all looked at", () => {

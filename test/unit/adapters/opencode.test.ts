@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import type { HttpRequest } from "../../../src/adapters/adapter.ts";
 import type { Order } from "../../../src/adapters/invocation.ts";
 import { opencode } from "../../../src/adapters/opencode.ts";
+import { databaseLines } from "../../../src/adapters/opencode-store.ts";
 import type { NativeRecord } from "../../../src/core/evidence.ts";
 import { read } from "../../../src/core/problem.ts";
 import type { ProcessDetail, ProcessTable } from "../../../src/core/process.ts";
@@ -593,4 +594,17 @@ test.each<[what: string, wanted: Wanted]>([
   expect(problems).toEqual([]);
   expect([...new Set(directories)]).toEqual(["/home/user/project"]);
   expect(sessions.map((session) => [session.id, session.status.state])).toEqual([[id, "running"]]);
+});
+
+test("messages are taken one by one: each may hold the differences of a whole repository", () => {
+  let taken = 0;
+  function* messages(): Generator<Record<string, unknown>> {
+    for (; taken < 100; taken += 1) yield { id: `msg_${taken}`, data: '{"role":"user"}' };
+  }
+  const part = { id: "prt_1", data: '{"type":"text","text":"x"}' };
+  const rows = (sql: string) => (sql.includes("FROM part") ? [part] : []);
+  const reader = { rows, each: messages, json: () => null, names: () => [], unpacked: () => "" };
+  const [first] = databaseLines.forward(reader, id);
+  expect(first).toMatchObject({ type: "part", message: "msg_0" });
+  expect(taken).toBe(0);
 });
