@@ -147,7 +147,7 @@ const patienceWith = (stat: Stat, bootedAt: number): number =>
 function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreign" {
   try {
     const stat = parseStat(proc.read(path));
-    if (stat !== null) return stat.state === "Z" && stat.threads > 1 ? withOtherThreads(stat, path, proc) : stat;
+    if (stat !== null) return stat.exiting || stat.state === "Z" ? asItEnds(stat, path, proc) : stat;
     return { code: "process-unreadable", agent: null, source: path, message: "not a stat line" };
   } catch (error) {
     if (isGone(error)) return "gone";
@@ -157,17 +157,27 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
   }
 }
 
-/** A process whose first thread has ended shows Z while others work on: not dead, unless those are on their way out, too. */
-function withOtherThreads(stat: Stat, path: string, proc: ProcFs): Stat {
-  const folder = path.replace(/stat$/, "task");
-  const working = proc.list(folder).some((thread) => {
-    const other = readStat(`${folder}/${thread}/stat`, proc);
-    return (
-      typeof other === "object" && "threads" in other && other.state !== "Z" && other.state !== "X" && !other.exiting
-    );
-  });
-  return working ? { ...stat, state: "S" } : stat;
+/**
+ * A process whose first thread has ended shows Z while others work on: not dead, unless those are on their way out, too. One that was
+ * killed is on its way out for a while, without a program that could be looked at: nothing of its own will run again, so it is dead.
+ */
+function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
+  const isDead = stat.state === "Z" || stat.state === "X";
+  const works = stat.threads > 1 && hasWorkingThread(path.replace(/stat$/, "task"), proc);
+  if (works) return isDead ? { ...stat, state: "S" } : stat;
+  return isDead ? stat : { ...stat, state: "X" };
 }
+
+const hasWorkingThread = (folder: string, proc: ProcFs): boolean =>
+  proc.list(folder).some((thread) => {
+    try {
+      const stat = parseStat(proc.read(`${folder}/${thread}/stat`));
+      return stat !== null && stat.state !== "Z" && stat.state !== "X" && !stat.exiting;
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      return false;
+    }
+  });
 
 /** PF_EXITING, PF_FORKNOEXEC and PF_KTHREAD in the kernel's task flags. */
 const exitingFlag = 0x4;

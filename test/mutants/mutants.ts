@@ -106,6 +106,12 @@ export const mutants: readonly Mutant[] = [
     "!row.detail.ours || row.detail.unread.length >= 0",
   ),
   mutant(
+    "a first thread on its way out takes the others with it",
+    "observe/processes.linux.ts",
+    "const works = stat.threads > 1 &&",
+    "const works = stat.threads > 1 && isDead &&",
+  ),
+  mutant(
     "a zombie has its sessions still",
     "core/process.ts",
     "const live = rows.filter(isLive);",

@@ -262,6 +262,20 @@ describe("a table", () => {
     expect(stateWith(stat(12, { state: "X" }))).toBe("Z");
   });
 
+  test("calls a process dead that is on its way out with all of its threads, and does not look for its program", () => {
+    const [exiting, working] = [0x4, 0];
+    const rowWith = (flags: number, threads = 2) => {
+      const main = stat(9, { state: "R", threads, flags: exiting });
+      const tasks = { "/proc/9/task/9/stat": main, "/proc/9/task/12/stat": stat(12, { state: "R", flags }) };
+      const gone = { "/proc/9/stat": main, "/proc/9/cmdline": "", "/proc/9/exe": () => failing("ENOENT") };
+      return tableOf(procOf(details(9, { ...gone, ...tasks }))).rows[0];
+    };
+    expect(rowWith(exiting)).toMatchObject({ state: "X", detail: null });
+    expect(rowWith(working, 1)).toMatchObject({ state: "X", detail: null });
+    expect(rowWith(working)).toMatchObject({ state: "R" });
+    expect(rowWith(working)?.detail).not.toBeNull();
+  });
+
   test("takes a child between fork and exec for nobody, unless it was announced", () => {
     const child = procOf(details(9, { "/proc/9/stat": stat(9, { flags: 0x40 }) }));
     expect(tableOf(child).rows[0]?.detail).toBeNull();
