@@ -401,7 +401,13 @@ export async function openHosted(world: World): Promise<{ tui: Tui; id: string; 
 
 /** Outside of plan mode Codex answers such a call itself, with an error. */
 async function askInPlanMode(world: World, tui: Tui, id: string): Promise<void> {
-  await submit(tui, "/plan");
+  // A command that comes while it still starts is forgotten now and then: the line is empty, and nothing has happened.
+  const isForgotten = async (): Promise<boolean> => {
+    await submit(tui, "/plan");
+    const shown = await tui.shows(/Plan mode \(shift/, 10_000).catch((error: Error) => error);
+    return shown instanceof Error && tui.screen().includes("› Ask Codex");
+  };
+  while (await isForgotten()) await Bun.sleep(500);
   await tui.shows(/Plan mode \(shift/);
   await say(tui, askWhich);
   await tui.shows(/\d\. Blue/);
