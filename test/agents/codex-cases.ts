@@ -401,14 +401,11 @@ export async function openHosted(world: World): Promise<{ tui: Tui; id: string; 
 
 /** Outside of plan mode Codex answers such a call itself, with an error. */
 async function askInPlanMode(world: World, tui: Tui, id: string): Promise<void> {
-  // A command that comes while it still starts is forgotten now and then: the line is empty, and nothing has happened.
-  const isForgotten = async (): Promise<boolean> => {
+  // What it hears while it still starts is forgotten now and then, or taken back a moment later.
+  for (const sign = /Plan mode \(shift/; !sign.test(tui.screen()); await Bun.sleep(1_000)) {
     await submit(tui, "/plan");
-    const shown = await tui.shows(/Plan mode \(shift/, 10_000).catch((error: Error) => error);
-    return shown instanceof Error && tui.screen().includes("› Ask Codex");
-  };
-  while (await isForgotten()) await Bun.sleep(500);
-  await tui.shows(/Plan mode \(shift/);
+    await waitFor("plan mode, or an empty line", () => sign.test(tui.screen()) || tui.screen().includes("› Ask Codex"));
+  }
   await say(tui, askWhich);
   await tui.shows(/\d\. Blue/);
   await recorded(world, id, "function_call");
