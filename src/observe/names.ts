@@ -173,7 +173,9 @@ class FilePart implements Part {
     const isFew = ids.length + beginnings.length <= mostSought;
     if (!isFew || beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
     const places = new Set(ids.flatMap((id) => placesOf(id, bytes)));
-    const lower = beginnings.length === 0 ? bytes : Buffer.from(text.toLowerCase());
+    const small = beginnings.length === 0 ? text : text.toLowerCase();
+    // Most names have no other letters: to put them together once more takes a millisecond.
+    const lower = small === text ? bytes : Buffer.from(small);
     for (const start of beginnings) for (const place of placesOf(start, lower)) places.add(place);
     return [...places].flatMap((start) => this.recordAt(start, bytes) ?? []);
   }

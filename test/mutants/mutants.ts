@@ -482,7 +482,12 @@ export const mutants: readonly Mutant[] = [
     "wanted.since === undefined ? [] : asked",
   ),
   mutant("records of the processes' directories are not looked at", "core/needed.ts", "found.add(cwd);", ""),
-  mutant("a name is found only as it was typed", "observe/names.ts", "Buffer.from(text.toLowerCase())", "this.bytes"),
+  mutant(
+    "a name is found only as it was typed",
+    "observe/names.ts",
+    "small === text ? bytes : Buffer.from(small)",
+    "this.bytes",
+  ),
   mutant(
     "what changed is answered from the cache",
     "observe/record-cache.ts",
