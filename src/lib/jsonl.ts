@@ -122,7 +122,8 @@ export function needleOf(text: string): Needle {
 type UseLine = (block: Buffer, from: number, to: number) => void;
 
 /**
- * Hands on the complete lines with one of these texts in them, oldest first. Lines that are too long are passed over. Answers how far it came: not to `size` where the file has become shorter.
+ * Hands on the complete lines with one of these texts in them, oldest first. Lines that are too long are passed over. Answers how
+ * far it came: not to `size` where the file has become shorter.
  */
 export function eachLineWith(
   needles: readonly Needle[],

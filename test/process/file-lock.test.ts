@@ -7,6 +7,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, readlinkSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasRecordLock, tryLock } from "../../src/sys/file-lock.ts";
+import { openElsewhere } from "./database-writer.ts";
 
 let folder = "";
 let count = 0;
@@ -90,26 +91,12 @@ test("a descriptor that is none is an error with its name", () => {
   expect(() => tryLock(999_999)).toThrow("EBADF");
 });
 
-/** Another process that has a database with a log open, until its input ends. */
-async function writer(path: string): Promise<ChildProcess> {
-  const script = `
-    import { Database } from "bun:sqlite";
-    const database = new Database(${JSON.stringify(path)});
-    database.run("PRAGMA journal_mode = WAL");
-    database.run("CREATE TABLE IF NOT EXISTS t (x)");
-    console.log("ready");
-    process.stdin.on("end", () => process.exit()).resume();`;
-  const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
-  await once(child.stdout, "data");
-  return child;
-}
-
 test("a record lock of another process is seen while it lives, and again on a file of the same name", async () => {
   const path = newPath();
   const index = `${path}-shm`;
   const isLocked = (): boolean | null => hasRecordLock(index);
   for (let round = 0; round < 2; round += 1) {
-    const child = await writer(path);
+    const child = await openElsewhere(path);
     expect(isLocked()).toBe(true);
     const exit = once(child, "exit");
     child.kill("SIGKILL");

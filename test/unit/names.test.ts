@@ -1,6 +1,5 @@
 // Names of records: found by id and by their beginning, whatever else lies around.
 import { afterAll, expect, test } from "bun:test";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,6 +12,7 @@ import { lookAtSessions } from "../../src/observe/observe.ts";
 import { withIds } from "../../src/observe/wanted.ts";
 import { Databases } from "../../src/sys/sqlite.ts";
 import { throwAwayFolder } from "../conformance/folder.ts";
+import { openElsewhere } from "../process/database-writer.ts";
 
 const folder = throwAwayFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -119,15 +119,7 @@ test("a database is let go before anything else is read: a writer that ends mean
   cpSync(join(import.meta.dir, "../fixtures/opencode/headless-completed/home"), home, { recursive: true });
   put(join(home, "storage/session/project/ses_0123456789abABCDEFGHIJKLMN.json"));
   const path = join(home, "opencode.db");
-  const script = `
-    import { Database } from "bun:sqlite";
-    const database = new Database(${JSON.stringify(path)});
-    database.run("PRAGMA journal_mode = WAL");
-    database.run("CREATE TABLE own (x)");
-    console.log("ready");
-    process.stdin.on("end", () => process.exit()).resume();`;
-  const writer = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "pipe", "inherit"] });
-  await once(writer.stdout, "data");
+  const writer = await openElsewhere(path);
   const openTimes = (): number =>
     readdirSync("/proc/self/fd").filter((fd) => {
       const link = `/proc/self/fd/${fd}`;
