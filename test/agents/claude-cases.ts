@@ -66,7 +66,7 @@ export function claudeCases(version: string): CaptureCase[] {
               ...more,
               facts:
                 signal === "SIGINT" && answers === 0
-                  ? cutOff(facts(prompt, 0, "bypassPermissions"), model)
+                  ? cutOff(world, id, facts(prompt, 0, "bypassPermissions"), model)
                   : facts(prompt, answers, "bypassPermissions"),
             },
           },
@@ -486,7 +486,7 @@ function interactive(
         tui.press("Escape");
         await says(world, tui, "idle");
         await recorded(world, id, "[Request interrupted by user");
-        const cut = cutOff(facts(prompt, 0), model);
+        const cut = cutOff(world, id, facts(prompt, 0), model);
         const expected: Expected = { state: "running", activity: "idle", outcome: null, facts: cut };
         return live(tui, [{ id, pid: tui.pid, expected }]);
       },
@@ -628,9 +628,17 @@ export async function submit(tui: Tui, text: string): Promise<void> {
 export const toolRuns = (world: World): Promise<true> =>
   waitFor("the tool's process", () => world.processes().some(({ argv }) => argv[0] === "tail"));
 
-/** 2.1.325 keeps the part of an answer that had arrived, with the usage that the stream began with; 2.1.197 does not. */
-const cutOff = (facts: Expected["facts"], model: string | null): Expected["facts"] =>
-  model === models["2.1.325"] ? { ...facts, model, tokens: { ...tokensOf(1), output: 1 } } : facts;
+/**
+ * 2.1.325 keeps the part of an answer that had arrived, with the usage that the stream began with; 2.1.197 does not. Whether
+ * some of it had arrived when the interruption came, nobody but the transcript can tell.
+ */
+function cutOff(world: World, id: string, facts: Expected["facts"], model: string | null): Expected["facts"] {
+  const path = transcript(world, id);
+  const isAnswer = (line: Record<string, unknown>): boolean =>
+    line["type"] === "assistant" && JSON.stringify(line).includes(`"model":"${model}"`);
+  const hasAnswer = path !== null && readLines(path).some(isAnswer);
+  return hasAnswer ? { ...facts, model, tokens: { ...tokensOf(1), output: 1 } } : facts;
+}
 
 const tokensOf = (answers: number): NonNullable<Expected["facts"]["tokens"]> => ({
   input: answers * usagePerRequest.input,

@@ -1,6 +1,15 @@
 // What OpenClaw's fixtures are captured from: each ends at the moment that its name says.
 import type { Capture, CaptureCase, CapturedSession, Expected } from "./case.ts";
-import { type Begun, begin, Client, rows, sleeping, startGateway, untilStatus } from "./drivers/openclaw.ts";
+import {
+  type Begun,
+  begin,
+  Client,
+  patienceMs,
+  rows,
+  sleeping,
+  startGateway,
+  untilStatus,
+} from "./drivers/openclaw.ts";
 import { type Headless, type World, waitFor } from "./rig.ts";
 
 const command = ["openclaw", "gateway", "run"];
@@ -55,7 +64,6 @@ const capture = (name: string, run: (world: World, client: Client, gateway: Head
 
 type Making = (world: World, client: Client, pid: number) => Promise<CapturedSession>;
 
-const longMs = 400_000;
 /** After ten seconds it would let the command go on by itself, and end the turn. */
 export const toolPrompt = (seconds: number): string =>
   `please ;; TOOL=exec ${JSON.stringify({ command: `sleep ${seconds}`, yieldMs: 120_000 })} ;; SAY=done`;
@@ -64,7 +72,7 @@ const working: Making = async (world, client, pid) => {
   const prompt = "please ;; HOLD=never ;; SAY=done";
   const begun = await begin(client, world, prompt);
   const isAnswering = () => world.model.requests.some(({ text, tools }) => text.includes("HOLD") && tools.length > 0);
-  await waitFor("a model that answers", isAnswering, { deadlineMs: longMs });
+  await waitFor("a model that answers", isAnswering, { deadlineMs: patienceMs });
   return session(begun, pid, running("working", { facts: { ...facts(prompt, 0), tokens: null } }));
 };
 
@@ -80,7 +88,7 @@ const approval: Making = async (world, client, pid) => {
   const prompt = "please ;; BASH=touch asked ;; SAY=done";
   const begun = await begin(client, world, prompt, "guarded");
   const isAsked = async () => Object.keys(await client.ask("exec.approval.list", {})).length > 0;
-  await waitFor("an approval", isAsked, { deadlineMs: longMs });
+  await waitFor("an approval", isAsked, { deadlineMs: patienceMs });
   const waiting = { kind: "permission", tool: "exec", text: "touch asked" } as const;
   return session(begun, pid, {
     ...running("waiting", { facts: facts(prompt, 1, "guarded") }),
@@ -98,7 +106,7 @@ const question: Making = async (world, client, pid) => {
     const { questions } = await client.ask("question.list", {});
     return Array.isArray(questions) && questions.length > 0;
   };
-  await waitFor("a question", isAsked, { deadlineMs: longMs });
+  await waitFor("a question", isAsked, { deadlineMs: patienceMs });
   const waiting = { kind: "question", tool: null, text: "Which colour?" } as const;
   return session(begun, pid, {
     ...running("waiting", { facts: facts(prompt, 1) }),
@@ -117,7 +125,7 @@ const completed: Making = async (world, client) => {
     message: `go on ;; SAY=two
 ${long}`,
   });
-  await waitFor("a second answer", () => rows(world, answered, begun.id).length === 2, { deadlineMs: longMs });
+  await waitFor("a second answer", () => rows(world, answered, begun.id).length === 2, { deadlineMs: patienceMs });
   await untilStatus(world, begun.id, "done");
   return session(begun, null, stopped("completed", { result: "two", facts: facts(prompt, 2) }));
 };
@@ -169,5 +177,5 @@ export const openclawCases = (): CaptureCase[] => [
 /** Asked to end, it lets its turns end first: for five minutes at most. */
 export const untilDraining = (gateway: Headless): Promise<boolean> =>
   waitFor("a gateway that is ending", () => /draining active work/.test(gateway.stdout() + gateway.stderr()), {
-    deadlineMs: longMs,
+    deadlineMs: patienceMs,
   });

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { act, acted, begin as beginAgentctl } from "./acting.ts";
 import { expectList, type Listed, list } from "./agentctl.ts";
-import { openclaw, sleeping, startGateway, token, untilStatus } from "./drivers/openclaw.ts";
+import { openclaw, patienceMs, sleeping, startGateway, token, untilStatus } from "./drivers/openclaw.ts";
 import { openclawCases, toolPrompt, untilDraining } from "./openclaw-cases.ts";
 import { createWorld, filesBelow, type Headless, type World, waitFor } from "./rig.ts";
 
@@ -21,7 +21,7 @@ describe.if(isMeant)("openclaw", () => {
           await using here = await world();
           const { sessions } = await run(here);
           const known = async () => (await list(here)).problems.length === 0;
-          await waitFor("a gateway that has time", known, { deadlineMs: longMs });
+          await waitFor("a gateway that has time", known, { deadlineMs: patienceMs });
           await expectList(here, "openclaw", sessions);
         },
         longMs,
@@ -234,7 +234,7 @@ const settled = (here: World, isDone: (row: Listed) => boolean, id: string): Pro
       const row = (await list(here)).sessions.find((session) => session.id === id);
       return row !== undefined && isDone(row) ? row : null;
     },
-    { deadlineMs: longMs },
+    { deadlineMs: patienceMs },
   );
 
 const outcomeOf = (here: World, id: string): Promise<Listed> => settled(here, (row) => row.state === "stopped", id);

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { type Headless, installed, type World, waitFor } from "../rig.ts";
 
 const port = 28_990;
+/** A gateway starts slowly, and does everything in one thread. Shorter than a test may take: what waits in vain says so itself. */
+export const patienceMs = 180_000;
 /** Must never show anywhere. */
 export const token = "a-token-that-nobody-may-see";
 
@@ -38,8 +40,18 @@ export async function startGateway(world: World, env: Record<string, string> = {
   const gateway = world.start(["openclaw", "gateway", "run", "--allow-unconfigured"], { env });
   const said = () => Bun.stripANSI(gateway.stderr() + gateway.stdout());
   const isReady = (): boolean => /\[gateway\] ready/.test(said());
-  await waitFor("a gateway", isReady, { deadlineMs: 400_000, explain: said });
+  await waitFor("a gateway", isReady, { deadlineMs: patienceMs, explain: said });
+  await warmUp(world);
   return gateway;
+}
+
+/** Its first turn may fail by a lock that another process of its own has; this one is for that, and is deleted. */
+async function warmUp(world: World): Promise<void> {
+  await using client = await Client.connect();
+  const { key, id } = await begin(client, world, "warm up ;; SAY=warm");
+  const ended = ["done", "failed"];
+  await waitFor("a first turn", () => ended.includes(String(statusOf(world, id))), { deadlineMs: patienceMs });
+  await client.ask("sessions.delete", { key, deleteTranscript: true });
 }
 
 interface Said {
@@ -116,10 +128,17 @@ const statusOf = (world: World, id: string): unknown =>
   rows(world, "SELECT status FROM session_windows WHERE session_id = ?", id)[0]?.["status"] ?? null;
 
 export const untilStatus = (world: World, id: string, status: string): Promise<unknown> =>
-  waitFor(`${id} ${status}`, () => statusOf(world, id) === status, { deadlineMs: 400_000 });
+  waitFor(`${id} ${status}`, () => statusOf(world, id) === status, {
+    deadlineMs: patienceMs,
+    explain: () => {
+      const events = rows(world, "SELECT * FROM transcript_events WHERE session_id = ?", id);
+      const told = { status: statusOf(world, id), requests: world.model.requests.length, events };
+      return JSON.stringify(told, null, 1).slice(0, 8000);
+    },
+  });
 
 /** The process of a tool that sleeps for so long. */
 export const sleeping = (world: World, seconds: number): Promise<{ pid: number }> =>
   waitFor(`sleep ${seconds}`, () => world.processes().find(({ argv }) => argv.join(" ") === `sleep ${seconds}`), {
-    deadlineMs: 400_000,
+    deadlineMs: patienceMs,
   });
