@@ -53,7 +53,12 @@ for (const version of claudeVersions)
         return now !== id && now;
       });
       expect(await rowOf(world, next)).toMatchObject({ state: "running", process: { pid: tui.pid } });
-      expect(await rowOf(world, id)).toMatchObject({ state: "stopped", outcome: "completed" });
+      // It writes the end of the turn later than its word that it has gone on.
+      const left = await waitFor("an outcome", async () => {
+        const row = await rowOf(world, id);
+        return row.outcome !== null && row;
+      });
+      expect(left).toMatchObject({ state: "stopped", outcome: "completed" });
       await submit(tui, "afresh ;; SAY=again");
       await recorded(world, next, '"text":"again"');
       expect(await rowOf(world, id)).toMatchObject({ continuedBy: next });

@@ -486,8 +486,15 @@ export const mutants: readonly Mutant[] = [
     "a name is found only as it was typed",
     "observe/names.ts",
     "small === text ? bytes : Buffer.from(small)",
-    "this.bytes",
+    "bytes",
   ),
+  mutant(
+    "who went on to another session owes nothing to the one before",
+    "core/gone-on.ts",
+    'if (turn.state !== "open" || last === null) return [];',
+    "if (last !== 0) return [];",
+  ),
+  mutant("who went on owes the end for ever", "core/gone-on.ts", "(wroteAt === null || wroteAt <= last)", "true"),
   mutant(
     "what changed is answered from the cache",
     "observe/record-cache.ts",
