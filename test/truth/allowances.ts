@@ -34,10 +34,11 @@ export function expectationOf(expected: Expected, session: Session): Expectation
   return expected.sessions.find((each) => each.session === session) ?? null;
 }
 
-/** The tag is stronger than arguments, and weaker than an announcement. */
+/** The tag is stronger than arguments, and weaker than an announcement. Who may have gone on elsewhere may be named by it, too. */
 function withTag(answer: Answer): Answer {
   if (answer.state !== "running" || answer.links.includes("announced")) return answer;
-  return answer.owners.some(hasTag) ? { ...answer, links: ["assigned"] } : answer;
+  if (answer.owners.some(hasTag)) return { ...answer, links: ["assigned"] };
+  return answer.mostOwners.some(hasTag) ? { ...answer, links: [...answer.links, "assigned"] } : answer;
 }
 
 /** A record too large to be read whole says less, and never something else. */

@@ -65,7 +65,11 @@ export function directoryLinks({ nameless, readings, isNamed, isVague }: Scene):
       nameless.some((twin) => ["sure", "past"].includes(strength(twin, session)) && !mayHaveAnother(twin, session)),
     isUnseen: (twin, session) =>
       silent.includes(twin) &&
-      !isNow(strength(twin, session)) &&
-      (strength(twin, session) === "no" || mayHaveAnother(twin, session)),
+      (!isNow(strength(twin, session)) || isJustBefore(twin, readings.get(session))) &&
+      (strength(twin, session) !== "past" || mayHaveAnother(twin, session)),
   };
 }
+
+/** So close to its start that nobody can tell the record from a younger one; telling them apart all the same is right. */
+const isJustBefore = ({ format, startMs }: Twin, reading: RecordReading | undefined): boolean =>
+  reading?.kind === "record" && !reading.damaged && !format.hidesArguments && reading.lastAtMs < startMs;
