@@ -4,7 +4,6 @@ import { activityOf } from "./activity.ts";
 import { isOlderThanProcess } from "./claims.ts";
 import { anyPid, type Background, type Evidence, type NativeRecord } from "./evidence.ts";
 import type { Doubt, FoundOwner, Matches } from "./found.ts";
-import { type Announcer, announcersAmong, whyUnfinished } from "./gone-on.ts";
 import { matchProcesses } from "./match.ts";
 import type { Problem } from "./problem.ts";
 import { isLive, isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
@@ -16,9 +15,7 @@ import { compareText, type Subject, subjects } from "./subjects.ts";
 export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[]): SessionList {
   const table = evidence.processes.ok ? evidence.processes.value : null;
   const matches = matchProcesses(evidence, table ?? emptyTable, rules);
-  const all = subjects(evidence, matches);
-  const announcers = announcersAmong(all);
-  const judged = all.map((subject) => judge(subject, evidence, table, matches, announcers));
+  const judged = subjects(evidence, matches).map((subject) => judge(subject, evidence, table, matches));
   const sessions = judged.filter(({ record }) => record?.subagentOf == null);
   countSubagents(sessions, judged);
   sessions.push(...matches.unrecorded.map((found) => unrecordedSession(found, evidence)));
@@ -70,24 +67,17 @@ const emptyTable: ProcessTable = {
   hidden: [],
 };
 
-function judge(
-  subject: Subject,
-  evidence: Evidence,
-  table: ProcessTable | null,
-  matches: Matches,
-  announcers: readonly Announcer[],
-): Session {
+function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null, matches: Matches): Session {
   const record = subject.reading?.ok ? subject.reading.value : null;
   const running = subject.owners.length > 0;
   const doing = running ? activityOf(subject, record, evidence) : null;
   const doubts = running ? [] : whyNotProven(subject, evidence, table);
-  const unfinished = running || record === null ? [] : whyUnfinished(record, subject, announcers);
   const status: Status =
     doing !== null
       ? { state: "running", owner: ownerOf(subject.owners), activity: doing.activity }
       : doubts.length > 0
         ? { state: "unknown", why: doubts[0]?.why ?? "" }
-        : { state: "stopped", outcome: unfinished.length === 0 ? outcomeOf(record) : null };
+        : { state: "stopped", outcome: outcomeOf(record) };
   const processes = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
   const claim = firstClaim(subject.owners);
   const session: Session = {
@@ -100,7 +90,7 @@ function judge(
         ? (doing.reason ?? (claim?.job == null ? null : `background job ${claim.job}`))
         : status.state === "unknown"
           ? status.why
-          : (unfinished[0]?.why ?? stoppedReason(record)),
+          : stoppedReason(record),
     since: doing === null ? (status.state === "stopped" ? endOf(record) : null) : doing.since,
     waiting: doing?.activity === "waiting" ? doing.waiting : null,
     background: running ? moreOf(claim?.background ?? null, record?.background ?? null) : null,
@@ -117,7 +107,7 @@ function judge(
     ...unexplained,
   };
   return explained(session, () =>
-    proofs(session, subject, [...doubts, ...unfinished], evidence, table, matches.seen.get(subject.agent) ?? []),
+    proofs(session, subject, doubts, evidence, table, matches.seen.get(subject.agent) ?? []),
   );
 }
 

@@ -121,12 +121,8 @@ function wouldChange(session: Session): string[] {
       }[status.activity];
       return [`${end}: stopped`, ...turn];
     }
-    case "stopped": {
-      const resumed = "a live process takes it up again (resume): running";
-      return session.record?.turn.state === "open" && status.outcome === null
-        ? [resumed, "its record gets an end of turn, or that process writes something newer: an outcome"]
-        : [resumed];
-    }
+    case "stopped":
+      return ["a live process takes it up again (resume): running"];
     case "unknown":
       return ["what stands above as not proven is settled: running or stopped"];
   }

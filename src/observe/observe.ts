@@ -1,7 +1,7 @@
 // One look at the machine. The order is rule 11. For questions about everybody: records and hosts first, then the process table, then
 // once more at what seems cut off, so that a process that ends between the readings has written its last word before we look for
 // it. For all others: names, the process table, hosts, then the records that are needed; whom we saw is looked up once more, and what
-// was written to meanwhile is a reason to look anew.
+// was written to meanwhile is a reason to look anew; so is a record that somebody may have left a moment ago.
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Evidence, HostAnswer, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/found.ts";
@@ -14,6 +14,7 @@ import { Databases } from "../sys/sqlite.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
+import { settledAt } from "./just-left.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openNeeded, outlineStore } from "./open.ts";
 import type { ProcessWish } from "./process-wish.ts";
@@ -59,6 +60,16 @@ export interface Observed {
 const mostAttempts = 4;
 
 export async function observe(look: Look): Promise<Observed> {
+  const since = Date.now();
+  const observed = await observeAtOnce(look);
+  const now = Date.now();
+  const at = look.isMadeUp === true ? null : settledAt(observed.evidence, observed.list, since, now);
+  if (at === null) return observed;
+  await pause(at - now);
+  return await observeAtOnce(look);
+}
+
+async function observeAtOnce(look: Look): Promise<Observed> {
   let { wanted = "all" } = look;
   for (let attempt = 1; wanted !== "all" && attempt <= mostAttempts; attempt += 1) {
     const observed = await observeOnce({ ...look, wanted });

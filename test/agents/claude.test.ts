@@ -53,12 +53,7 @@ for (const version of claudeVersions)
         return now !== id && now;
       });
       expect(await rowOf(world, next)).toMatchObject({ state: "running", process: { pid: tui.pid } });
-      // It writes the end of the turn later than its word that it has gone on.
-      const left = await waitFor("an outcome", async () => {
-        const row = await rowOf(world, id);
-        return row.outcome !== null && row;
-      });
-      expect(left).toMatchObject({ state: "stopped", outcome: "completed" });
+      expect(await rowOf(world, id)).toMatchObject({ state: "stopped", outcome: "completed" });
       await submit(tui, "afresh ;; SAY=again");
       await recorded(world, next, '"text":"again"');
       expect(await rowOf(world, id)).toMatchObject({ continuedBy: next });
@@ -66,6 +61,25 @@ for (const version of claudeVersions)
       tui.close();
       await tui.exited;
       expect(await rowOf(world, next)).toMatchObject({ state: "stopped", outcome: "completed", process: null });
+    });
+
+    test("left by a /clear that was typed ahead, it is completed and was never cut off", async () => {
+      await using world = await createWorld({ claude: version });
+      const tui = world.open(["claude", "--permission-mode", "default"]);
+      const id = await idle(world, tui);
+      await submit(tui, "think ;; HOLD=thought ;; SAY=thought");
+      await recorded(world, id, "HOLD=thought");
+      tui.type("/clear");
+      await tui.shows(/[❯›] ?\/clear/);
+      world.model.release("thought");
+      await says(world, tui, "idle");
+      tui.press("Enter");
+      // Its last lines are written later than its word that it has gone on.
+      const left = await waitFor("its end", async () => {
+        const row = await rowOf(world, id);
+        return row.state === "stopped" && row;
+      });
+      expect(left).toMatchObject({ outcome: "completed" });
     });
 
     test("killed, its announcement stays and means nothing; resumed, the same session runs again", async () => {

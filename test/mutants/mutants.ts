@@ -489,12 +489,11 @@ export const mutants: readonly Mutant[] = [
     "bytes",
   ),
   mutant(
-    "who went on to another session owes nothing to the one before",
-    "core/gone-on.ts",
-    'if (turn.state !== "open" || last === null) return [];',
-    "if (last !== 0) return [];",
+    "who went on a moment ago has written everything",
+    "observe/just-left.ts",
+    "return times.length === 0 ? null : Math.max(...times);",
+    "return times.length < 99 ? null : Math.max(...times);",
   ),
-  mutant("who went on owes the end for ever", "core/gone-on.ts", "(wroteAt === null || wroteAt <= last)", "true"),
   mutant(
     "what changed is answered from the cache",
     "observe/record-cache.ts",

@@ -3,7 +3,6 @@
 import { type Claim, isFromHere, readClaims } from "./announcement.ts";
 import { aroundStartMs, directoryLinks, type Links } from "./directory.ts";
 import { isAskedInVain } from "./gateway.ts";
-import { isEndToCome } from "./oracle-gone-on.ts";
 import { type Doing, gatewayWord, suspicionOf } from "./oracle-hosts.ts";
 import { pidNamespace } from "./proc.ts";
 import type { RecordReading, Turn } from "./record.ts";
@@ -196,18 +195,11 @@ function expectDead(sight: Sight, session: Session): Expectation {
   if (must.length > 0) return { session, row, answers: must };
   // Somebody is there who may well have it.
   if (sight.links.isDoubted(session)) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
-  const answers = deadAnswers(told(sight, session)).map((answer) => withEndToCome(answer, sight, session));
+  const answers = deadAnswers(told(sight, session));
   // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
   const isVague = sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread;
   if (isVague || suspicion === "maybe") answers.push({ state: "unknown" });
   return { session, row, answers: [...answers, ...guesses] };
-}
-
-function withEndToCome(answer: Answer, sight: Sight, session: Session): Answer {
-  if (answer.state !== "stopped") return answer;
-  const isToCome = isEndToCome(sight, session);
-  if (isToCome === "no") return answer;
-  return { ...answer, outcomes: isToCome === "sure" ? [null] : [...answer.outcomes, null] };
 }
 
 function rowOf(sight: Sight, session: Session, mayBeKnown: boolean): Expectation["row"] {

@@ -7,7 +7,7 @@ import { changeMemory, readMemory } from "./gateway.ts";
 import { errorCode, ignoresTerm, readProcStat, until } from "./proc.ts";
 import type { Dice } from "./random.ts";
 import type { Action } from "./schedule.ts";
-import { appendLine, beginRecord, leaveNothingHeldBack } from "./steps-record.ts";
+import { appendLine, beginRecord, writeHeldBack } from "./steps-record.ts";
 import {
   giveChild,
   isAlive,
@@ -75,24 +75,12 @@ export const processSteps: Record<string, Action> = {
     targets: sessionsWith(isAnnouncedAwake),
     async run(world, target, dice) {
       const twin = pickTwin(world, target, dice, (each) => isAnnouncedAwake(world, each));
+      const { format } = twin;
       leaveNothingHeldBack(world, world.session(target));
-      const session = await goOn(world, twin, dice);
+      const session = world.addSession(sideNumber(world, dice), format.newId(dice), twin.cwd, format);
+      if (twin.word.status !== null) twin.word = { status: "idle", waitingFor: null };
+      await world.goOn(twin, session);
       if (dice.chance(0.7)) writeBeginning(world, session, dice);
-    },
-  },
-  "clear-at-once": {
-    // The same when a turn has just ended: its last lines are written later than the word that it has gone on.
-    weight: 4,
-    targets: sessionsWith(mayLeaveLines),
-    async run(world, target, dice) {
-      const twin = pickTwin(world, target, dice, (each) => mayLeaveLines(world, each));
-      const before = world.session(target);
-      leaveNothingHeldBack(world, before);
-      appendLine(world, before, "prompt", { text: "do it" });
-      before.heldBack = [];
-      appendLine(world, before, "end", { outcome: "completed", text: "done" });
-      before.leftBy = twin;
-      await goOn(world, twin, dice);
     },
   },
   exit: {
@@ -203,19 +191,6 @@ function hublessIn(world: World): Format[] {
   return world.cast.filter((format) => format.hub !== undefined && !isThere(format));
 }
 
-/** It goes on to a new session, and says so. */
-async function goOn(world: World, twin: Twin, dice: Dice): Promise<Session> {
-  const { format, cwd } = twin;
-  const session = world.addSession(sideNumber(world, dice), format.newId(dice), cwd, format);
-  if (twin.word.status !== null) twin.word = { status: "idle", waitingFor: null };
-  await world.goOn(twin, session);
-  return session;
-}
-
-function mayLeaveLines(world: World, twin: Twin): boolean {
-  return isAnnouncedAwake(world, twin) && twin.format.writesLate && twin.format.claims !== null;
-}
-
 /** What a hub's tools start would be a hub, too. */
 const mayNest = (twin: Twin): boolean => takesOrders(twin) && twin.hosted === null;
 
@@ -232,6 +207,12 @@ function writeBeginning(world: World, session: Session, dice: Dice): void {
   const next = session.turnOpen ? dice.pick(["nothing", "tool", "end"]) : "nothing";
   if (next === "tool") appendLine(world, session, "tool", { name: "shell", input: "ls" });
   if (next === "end") appendLine(world, session, "end", { outcome: "completed", text: "done" });
+}
+
+/** Lines that a dead process had not written are lost once another one goes on; a live one writes them first. */
+function leaveNothingHeldBack(world: World, session: Session): void {
+  if (world.liveWriters(session).length > 0) writeHeldBack(world, session);
+  session.heldBack = null;
 }
 
 async function reusePid(world: World, target: number, dice: Dice): Promise<void> {

@@ -16,7 +16,7 @@ import { noteRun } from "./gateway.ts";
 import type { Dice } from "./random.ts";
 import { outcomes } from "./record.ts";
 import type { Action } from "./schedule.ts";
-import { isAlive, isSuspended } from "./twin.ts";
+import { isSuspended } from "./twin.ts";
 import type { Session, World } from "./world.ts";
 
 export const recordSteps: Record<string, Action> = {
@@ -102,7 +102,7 @@ export const recordSteps: Record<string, Action> = {
       if (session.format.manyWriters && second !== undefined && first !== undefined && dice.chance(0.4))
         session.heldBack = [second, first, ...rest];
       writeHeldBack(world, session);
-      Object.assign(session, { heldBack: null, leftBy: null });
+      session.heldBack = null;
     },
   },
 
@@ -201,25 +201,12 @@ export function appendLine(world: World, session: Session, type: string, fields:
 }
 
 function put(world: World, session: Session, text: string): void {
-  writeWhatWasLeft(world, session);
   if (session.heldBack === null) world.append(session, text);
   else session.heldBack.push(text);
 }
 
-function writeHeldBack(world: World, session: Session): void {
+export function writeHeldBack(world: World, session: Session): void {
   world.append(session, (session.heldBack ?? []).join(""));
-}
-
-/** Lines that a dead process had not written are lost once another one goes on; a live one writes them first. */
-export function leaveNothingHeldBack(world: World, session: Session): void {
-  const { leftBy } = session;
-  if (world.liveWriters(session).length > 0 || (leftBy !== null && isAlive(leftBy))) writeHeldBack(world, session);
-  Object.assign(session, { heldBack: null, leftBy: null });
-}
-
-/** Who writes to this session has written to the one before by then. */
-function writeWhatWasLeft(world: World, { id }: Session): void {
-  for (const before of world.sessions.values()) if (before.leftBy?.session === id) leaveNothingHeldBack(world, before);
 }
 
 function mayHoldBack(world: World, session: Session): boolean {

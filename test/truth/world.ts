@@ -44,8 +44,6 @@ export interface Session {
   toolRunning: boolean;
   /** Lines that were said but not written yet; null while they are written at once. */
   heldBack: string[] | null;
-  /** Who went on to another session before it had written those. */
-  leftBy: Twin | null;
   /** Of its format: ids of calls and turns, counters. */
   scratch: Record<string, unknown>;
 }
@@ -152,18 +150,7 @@ export class World {
     if (this.sessions.has(number)) throw new Error(`harness: there is a session ${number} already`);
     const { home } = this.storeOf({ format });
     const beliefs = { turnOpen: false, asking: false, toolRunning: false };
-    const session = {
-      number,
-      id,
-      cwd,
-      format,
-      home,
-      bornMs: Date.now(),
-      ...beliefs,
-      heldBack: null,
-      leftBy: null,
-      scratch: {},
-    };
+    const session = { number, id, cwd, format, home, bornMs: Date.now(), ...beliefs, heldBack: null, scratch: {} };
     this.sessions.set(number, session);
     return session;
   }

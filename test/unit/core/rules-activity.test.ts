@@ -163,45 +163,6 @@ describe("rules 2 and 11: the outcome of a stopped session comes from its record
   });
 });
 
-describe("rule 11: who goes on to another session may have the end of the one before still to write", () => {
-  const left = record("s1", { turn: open, lastMessageAt: ago(2) });
-  const older = process(10, "speaker", { startedAt: ago(10) });
-  const now_ = claim(10, "s2", { writtenAt: ago(1) });
-  const afterwards = (records: Parameters<typeof store>[1], one = older, word = now_) =>
-    derive({ processes: [one], stores: [store("speaker", records, [word])] }).sessions.filter(({ id }) => id === "s1");
-  const unfinished = "process 10 has another session now, and may still have to write how this one's turn ended";
-
-  const cases: [name: string, ReturnType<typeof afterwards>, Partial<Seen>][] = [
-    ["nothing is recorded of the other one", afterwards([left]), { outcome: null, reason: unfinished }],
-    [
-      "it took up an old one",
-      afterwards([left, record("s2", { writtenAt: ago(5) })]),
-      { outcome: null, reason: unfinished },
-    ],
-    ["the end is written", afterwards([{ ...left, turn: closed }]), { outcome: "completed" }],
-    ...(
-      [
-        ["its record cannot be read", afterwards([left, badRecord("s2")])],
-        ["something newer is recorded", afterwards([left, record("s2", { writtenAt: ago(1) })])],
-        ["it began after the last message", afterwards([left], process(10, "speaker", { startedAt: ago(1.5) }))],
-        ["it has had that one since before", afterwards([left], older, { ...now_, writtenAt: ago(3) })],
-        ["it is in another directory", afterwards([left], older, { ...now_, cwd: "/else" })],
-      ] as const
-    ).map(([name, rows]): (typeof cases)[number] => [
-      name,
-      rows,
-      { outcome: "cut-off", reason: "ended inside a turn" },
-    ]),
-  ];
-  test.each(cases)("%s", (_name, rows, expected) => expect(rows.map(seen)).toEqual([stopped("s1", expected)]));
-
-  test("the proof names the process, and what would settle it", () => {
-    const [told] = afterwards([left]);
-    expect(told?.evidence).toContainEqual(expect.objectContaining({ value: unfinished, rule: "R11" }));
-    expect(told?.wouldChange).toHaveLength(2);
-  });
-});
-
 describe("rule 3: time alone never changes a state", () => {
   const years = 20 * 365 * 24 * 60 * 60_000;
   const pool = process(20, "pool", { argv: ["pool", "serve"] });
