@@ -1,23 +1,36 @@
-// Which files are tried once more: from what several runs of `bun test` printed, one after the other.
+// Which files are tried once more: from what a run of `bun test` printed.
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
-const printed = (file: string, failed: string): string => `bun test v1.4.4
+const ended = "Ran 4 tests across 3 files. [9.00s]\n";
+const printed = (...failures: string[]): string => `bun test v1.4.4
 
-test/cli/${file}.test.ts:
+test/cli/a.test.ts:
 (pass) one [1.00ms]
-(fail) ${failed} [2.00ms]
-
-test/cli/zero.test.ts:
+${failures.join("\n")}
 (pass) two [1.00ms]
 
+test/cli/zero.test.ts:
+(pass) three [1.00ms]
+
 1 tests failed:
-(fail) ${failed} [2.00ms]
+(fail) four [2.00ms]
+
 `;
 
-test("those of every run, each once, and no file that only stood last", () => {
-  const input = printed("a", "first") + printed("b", "second") + printed("a", "third");
-  const { stdout } = spawnSync(join(import.meta.dir, "../../scripts/failed-files"), { input, encoding: "utf8" });
-  expect(stdout).toBe("./test/cli/a.test.ts\n./test/cli/b.test.ts\n");
+const a = "./test/cli/a.test.ts\n";
+const cases: [name: string, input: string, told: [files: string, status: number]][] = [
+  ["a failed test, and no file that only stood last", printed("(fail) four [2.00ms]") + ended, [a, 0]],
+  ["each once", printed("(fail) four [2.00ms]", "(fail) five [2.00ms]") + ended, [a, 0]],
+  ["what broke between two", printed("# Unhandled error between tests") + ended, [a, 0]],
+  ["a run that did not come to its end", printed("(fail) four [2.00ms]"), [a, 1]],
+  ["a failure without a name", printed() + ended, ["", 1]],
+];
+test.each(cases)("%s", (_name, input, told) => {
+  const { stdout, status } = spawnSync(join(import.meta.dir, "../../scripts/failed-files"), {
+    input,
+    encoding: "utf8",
+  });
+  expect([stdout, status ?? -1]).toEqual(told);
 });
