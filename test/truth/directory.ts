@@ -70,6 +70,11 @@ export function directoryLinks({ nameless, readings, isNamed, isVague }: Scene):
   };
 }
 
-/** So close to its start that nobody can tell the record from a younger one; telling them apart all the same is right. */
-const isJustBefore = ({ format, startMs }: Twin, reading: RecordReading | undefined): boolean =>
-  reading?.kind === "record" && !reading.damaged && !format.hidesArguments && reading.lastAtMs < startMs;
+/**
+ * So close to its start that nobody can tell the record from a younger one, or broken, so that only its file tells; telling them
+ * apart all the same is right.
+ */
+function isJustBefore({ format, startMs }: Twin, reading: RecordReading | undefined): boolean {
+  if (reading?.kind !== "record" || format.hidesArguments) return false;
+  return (reading.damaged ? (reading.writtenMs ?? startMs) : reading.lastAtMs) < startMs;
+}

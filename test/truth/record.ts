@@ -72,6 +72,8 @@ export type RecordReading =
       unclear: boolean;
       /** A broken line anywhere. */
       damaged: boolean;
+      /** When the file was last written to; null: it is none. */
+      writtenMs: number | null;
       /** The last line is whole JSON without its newline: reading it is as right as not trusting it. */
       ifLastLineCounts: Turn | null;
     };
@@ -79,8 +81,9 @@ export type RecordReading =
 export function readRecord(path: string, reader: Reader = demoFormat.reader): RecordReading {
   try {
     // A FIFO would hang readFileSync: look at the kind first.
-    if (!statSync(path).isFile()) return { kind: "unreadable" };
-    return parseRecord(readFileSync(path), reader);
+    const state = statSync(path);
+    if (!state.isFile()) return { kind: "unreadable" };
+    return parseRecord(readFileSync(path), reader, state.mtimeMs);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return { kind: "absent" };
     if (["ELOOP", "ENOTDIR", "EACCES", "EISDIR"].includes(errorCode(error))) return { kind: "unreadable" };
@@ -90,10 +93,10 @@ export function readRecord(path: string, reader: Reader = demoFormat.reader): Re
 
 /** What a database gave instead of a file: nothing is torn there, but a row may be broken. */
 export function readLines(values: readonly Fields[], reader: Reader): RecordReading {
-  return parseRecord(Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join("")), reader);
+  return parseRecord(Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join("")), reader, null);
 }
 
-function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
+function parseRecord(bytes: Uint8Array, reader: Reader, writtenMs: number | null): RecordReading {
   if (bytes.length === 0) return { kind: "empty" };
   const pieces = new TextDecoder().decode(bytes).split("\n");
   const tail = pieces.pop() ?? "";
@@ -116,6 +119,7 @@ function parseRecord(bytes: Uint8Array, reader: Reader): RecordReading {
     says,
     unclear: tail !== "" || brokenAfterLastMark(lines, reader),
     damaged: tail !== "" || lines.includes(null),
+    writtenMs,
     ifLastLineCounts: last === null ? null : reader.turnOf([...good, last]),
   };
 }
