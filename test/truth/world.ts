@@ -347,16 +347,15 @@ export class World {
 
   /** Another one holds the lock: it is told so, and for a moment it has the file open, too. */
   async announceInVain(twin: Twin): Promise<void> {
-    if (twin.format.lock !== null && takesOrders(twin)) await this.#tryLock(twin, "lock");
+    if (this.#hasPlaceForLock(twin) && takesOrders(twin)) await this.#tryLock(twin, "lock");
   }
 
   /** Nobody else may hold its lock, and it must be able to hear us. */
   canAnnounce(twin: Twin): boolean {
     if (!isAlive(twin) || isSuspended(twin) || this.isAnnounced(twin)) return false;
     const { claims, lock } = twin.format;
-    const { claimsBroken, recordsBroken } = this.storeOf(twin);
-    if (lock === null) return claims !== null && !claimsBroken && twin.format.announces(twin.argv);
-    if (!lock.isExclusive && recordsBroken) return false;
+    if (lock === null) return claims !== null && !this.storeOf(twin).claimsBroken && twin.format.announces(twin.argv);
+    if (!this.#hasPlaceForLock(twin)) return false;
     const path = this.#lockPath(twin, twin.session);
     return takesOrders(twin) && twin.also === null && !this.twins.some((other) => holdsLock(other, path));
   }
@@ -474,6 +473,12 @@ export class World {
     if (claimsFolder === null || format.claims === null)
       throw new Error(`harness: ${twin.format.agent} announces without files`);
     return { folder: claimsFolder, format: format.claims };
+  }
+
+  /** Some have it among their records. */
+  #hasPlaceForLock(twin: Twin): boolean {
+    const { lock } = twin.format;
+    return lock !== null && (lock.isExclusive || !this.storeOf(twin).recordsBroken);
   }
 
   #lockPath(twin: Twin, session: string): string {
