@@ -34,9 +34,10 @@ export function expectationOf(expected: Expected, session: Session): Expectation
   return expected.sessions.find((each) => each.session === session) ?? null;
 }
 
-/** The tag is stronger than arguments, and weaker than an announcement. Who may have gone on elsewhere may be named by it, too. */
+/** The tag is stronger than arguments, and weaker than an announcement that is not a hub's. Who may have gone on elsewhere may be named by it, too. */
 function withTag(answer: Answer): Answer {
-  if (answer.state !== "running" || answer.links.includes("announced")) return answer;
+  if (answer.state !== "running") return answer;
+  if (answer.links.includes("announced") && answer.owners.some(({ hosted }) => hosted === null)) return answer;
   if (answer.owners.some(hasTag)) return { ...answer, links: ["assigned"] };
   return answer.mostOwners.some(hasTag) ? { ...answer, links: [...answer.links, "assigned"] } : answer;
 }

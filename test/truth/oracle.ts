@@ -157,7 +157,9 @@ function expectSession(sight: Sight, session: Session): Expectation {
     return { session, row: "required", answers: [...guesses, { state: "unknown" }] };
   }
   if (named.length > 0) {
-    const links = [...new Set(named.map((twin) => (sight.announced.has(twin) ? "announced" : "argv")))];
+    // A process of its own goes before a hub that has it, too.
+    const first = named.some(({ hosted }) => hosted === null) ? named.filter(({ hosted }) => hosted === null) : named;
+    const links = [...new Set(first.map((twin) => (sight.announced.has(twin) ? "announced" : "argv")))];
     // The stronger link speaks for the session; a second writer may be linked less well.
     const answer = running(sight, reading, named, owners, links.includes("announced") ? ["announced"] : links);
     Object.assign(answer, gatewayWord(named, session));
