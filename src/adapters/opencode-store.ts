@@ -51,11 +51,11 @@ interface Source {
 export const databaseLines: Assembly = {
   *sessions(reader, like) {
     if (!hasTables(reader)) return;
-    for (const [condition, values] of like === null ? [["", []] as const] : conditionsFor(like))
-      for (const row of reader.rows(`SELECT id, directory, time_updated FROM session ${condition}`, ...values)) {
-        const id = textIn(row, "id");
-        if (id !== null) yield { id, cwd: textIn(row, "directory"), updatedAt: millisIn(row, "time_updated") };
-      }
+    const { condition, values } = like === null ? { condition: "", values: [] } : conditionFor(like);
+    for (const row of reader.rows(`SELECT id, directory, time_updated FROM session ${condition}`, ...values)) {
+      const id = textIn(row, "id");
+      if (id !== null) yield { id, cwd: textIn(row, "directory"), updatedAt: millisIn(row, "time_updated") };
+    }
   },
   newest(reader, id) {
     const [row] = reader.rows(newest, id);
@@ -65,24 +65,17 @@ export const databaseLines: Assembly = {
   backward: (reader, id) => backward(database(reader, id), id),
 };
 
-function conditionsFor({ ids, beginnings, directories }: LikeNames): [string, readonly string[]][] {
+/** One question for all: who answers to two of them is one session. */
+function conditionFor({ ids, beginnings, directories }: LikeNames): { condition: string; values: readonly string[] } {
   const among = (values: readonly string[]): string => `IN (${values.map(() => "?").join(", ")})`;
-  const byLength = Map.groupBy(beginnings, ({ length }) => length);
-  return [
-    ...(ids.length === 0 ? [] : [[`WHERE id ${among(ids)}`, ids] as [string, readonly string[]]]),
-    ...(directories.length === 0
-      ? []
-      : [
-          [`WHERE directory ${among(directories)} OR typeof(directory) <> 'text'`, directories] as [
-            string,
-            readonly string[],
-          ],
-        ]),
-    ...[...byLength].map(([length, starts]): [string, readonly string[]] => [
-      `WHERE lower(substr(id, 1, ${length})) ${among(starts)}`,
-      starts,
-    ]),
+  const byLength = [...Map.groupBy(beginnings, ({ length }) => length)];
+  const terms = [
+    `id ${among(ids)}`,
+    ...(directories.length === 0 ? [] : [`directory ${among(directories)}`, "typeof(directory) <> 'text'"]),
+    ...byLength.map(([length, starts]) => `lower(substr(id, 1, ${length})) ${among(starts)}`),
   ];
+  const values = [...ids, ...directories, ...byLength.flatMap(([, starts]) => starts)];
+  return { condition: `WHERE ${terms.join(" OR ")}`, values };
 }
 
 /** What its record tells of times: of the session itself, of its last message, and of that message's parts. */
@@ -145,13 +138,10 @@ function files(reader: Reader, id: string): Source {
       data,
     };
   };
-  const piecesIn = (folder: string): Piece[] =>
-    reader
-      .names(folder)
-      .filter((name) => name.endsWith(".json"))
-      .map((name) => pieceAt(folder, name));
-  // Its ids rise with time.
-  const messagesOf = (session: string): Piece[] => piecesIn(`../../message/${session}`);
+  const piecesIn = (folder: string, choose = (names: string[]): string[] => names): Piece[] =>
+    choose(reader.names(folder).filter((name) => name.endsWith(".json"))).map((name) => pieceAt(folder, name));
+  const messagesOf = (session: string, choose?: (names: string[]) => string[]): Piece[] =>
+    piecesIn(`../../message/${session}`, choose);
   return {
     session() {
       const info = fieldsOf(reader.json());
@@ -159,10 +149,11 @@ function files(reader: Reader, id: string): Source {
       const { created, updated } = fieldsIn(info, "time");
       return { ...info, parent_id: info["parentID"], time_created: created, time_updated: updated };
     },
-    last: (session) => messagesOf(session).at(-1) ?? null,
-    first: () => messagesOf(id)[0] ?? null,
+    // Its ids rise with time.
+    last: (session) => messagesOf(session, (names) => names.slice(-1))[0] ?? null,
+    first: () => messagesOf(id, (names) => names.slice(0, 1))[0] ?? null,
     messages: () => messagesOf(id),
-    message: (message) => messagesOf(id).find((piece) => piece.id === message) ?? null,
+    message: (message) => messagesOf(id, (names) => names.filter((name) => name === `${message}.json`))[0] ?? null,
     parts: (message) => piecesIn(`../../part/${message}`),
   };
 }

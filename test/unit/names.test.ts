@@ -108,6 +108,9 @@ test("of a database: by directory, by id and by how they begin", () => {
   expect(found.near(null)).toEqual([only]);
   expect(found.like({ ids: [only.subject] })).toEqual([only]);
   expect(found.like({ beginnings: [only.subject.slice(0, 9).toLowerCase()] })).toEqual([only]);
+  expect(found.like({ ids: [only.subject], beginnings: [only.subject.slice(0, 9).toLowerCase(), "ses_"] })).toEqual([
+    only,
+  ]);
   expect(found.like({ ids: ["ses_0000000000000"], beginnings: ["ses_zz"] })).toEqual([]);
   // What an older set has counts only where the newer one does not have it: that takes all of them.
   put(join(home, "storage/session/project", `${only.subject}.json`));
