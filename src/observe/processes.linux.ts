@@ -112,8 +112,7 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
     // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
     const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const wanted = sought || (wish.also === "ours" && !stat.kernel);
-    const dead = stat.state === "Z" || stat.state === "X";
-    const looked = wanted && !dead ? readDetail(pid, stat.name, look) : null;
+    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, look) : null;
     if (looked !== null) {
       // The pid may have changed hands, or the process its program, between the two readings.
       const again = readStat(path, proc);
@@ -123,6 +122,8 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
       if (attempt > mostAttempts)
         return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
+      // What it had it may have let go of before we looked for it.
+      if (isDead(again)) continue;
       // In the middle of exec the new name is there before arguments and environment are.
       if (sought && looked.isHalfMade && attempt < patienceWith(stat, bootedAt)) continue;
     }
@@ -132,6 +133,8 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
     return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
   }
 }
+
+const isDead = ({ state }: Stat): boolean => state === "Z" || state === "X";
 
 const startedAtOf = ({ start }: Stat, bootedAt: number): number => bootedAt + (Number(start) / ticksPerSecond) * 1000;
 
@@ -162,10 +165,9 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
  * killed is on its way out for a while, without a program that could be looked at: nothing of its own will run again, so it is dead.
  */
 function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
-  const isDead = stat.state === "Z" || stat.state === "X";
   const works = stat.threads > 1 && hasWorkingThread(path.replace(/stat$/, "task"), proc);
-  if (works) return isDead ? { ...stat, state: "S" } : stat;
-  return isDead ? stat : { ...stat, state: "X" };
+  if (works) return isDead(stat) ? { ...stat, state: "S" } : stat;
+  return isDead(stat) ? stat : { ...stat, state: "X" };
 }
 
 const hasWorkingThread = (folder: string, proc: ProcFs): boolean =>

@@ -276,6 +276,16 @@ describe("a table", () => {
     expect(rowWith(working)?.detail).not.toBeNull();
   });
 
+  test("calls a process dead that ended while it was looked at: its locks may have gone first", () => {
+    let readings = 0;
+    const statOf = () => {
+      readings += 1;
+      return stat(9, { state: readings === 1 ? "S" : "Z" });
+    };
+    const proc = procOf(details(9, { "/proc/9/stat": statOf }));
+    expect(tableOf(proc).rows[0]).toMatchObject({ state: "Z", detail: null });
+  });
+
   test("takes a child between fork and exec for nobody, unless it was announced", () => {
     const child = procOf(details(9, { "/proc/9/stat": stat(9, { flags: 0x40 }) }));
     expect(tableOf(child).rows[0]?.detail).toBeNull();
