@@ -73,7 +73,8 @@ function isInUse(path: string): boolean {
   if (existsSync(`${path}-journal`)) return true;
   const [index, log] = [`${path}-shm`, `${path}-wal`];
   const isLocked = hasRecordLock(index);
-  if (!existsSync(index) || !existsSync(log)) return false;
+  // What is no file nobody can have as an index.
+  if (statSync(index, { throwIfNoEntry: false })?.isFile() !== true || !existsSync(log)) return false;
   return sizeOfCopy(path) > mostCopied || (isLocked ?? true);
 }
 

@@ -77,6 +77,15 @@ test("what a live writer writes while we read is seen: it is no copy", () => {
   expect(seen).toEqual([1, 2]);
 });
 
+test("what stands in the place of an index and is none keeps nobody from reading", () => {
+  const path = fresh();
+  const left = fresh();
+  using _database = written(path);
+  for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${left}${extra}`);
+  spawnSync("mkfifo", [`${left}-shm`]);
+  expect(numbers(left)).toEqual([1]);
+});
+
 test("nobody has it open: read as it is, and nothing is left beside it", () => {
   const path = fresh();
   written(path).close();
