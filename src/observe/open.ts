@@ -82,8 +82,12 @@ export function openNeeded(
     noteFailures(store, adapter, names.failures);
   };
   // Databases first: they are held open until they are read.
-  const isLate = ({ adapter }: NamedStore): number => Number(!adapter.records.some(isDatabase));
-  for (const each of stores.toSorted((a, b) => isLate(a) - isLate(b))) visit(each);
+  const [databased, others] = [true, false].map((is) =>
+    stores.filter(({ adapter }) => adapter.records.some(isDatabase) === is),
+  );
+  for (const each of databased ?? []) visit(each);
+  databases.close();
+  for (const each of others ?? []) visit(each);
 }
 
 const keyOf = ({ path, subject }: FoundRecord): string => `${path}\0${subject}`;

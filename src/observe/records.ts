@@ -75,7 +75,11 @@ export function visitFound<T>(
     .sort(([a], [b]) => Number(a === null) - Number(b === null))
     .flatMap(([path, group]) => {
       const assembled = group[0]?.set.assembled;
-      if (path === null || assembled === undefined) return group.map(apart);
+      if (path === null || assembled === undefined) {
+        // Also one of which nothing is wanted.
+        databases?.close();
+        return group.map(apart);
+      }
       try {
         return withReader(
           path,

@@ -9,6 +9,7 @@ import { opencode } from "../../src/adapters/opencode.ts";
 import { adapters } from "../../src/adapters/registry.ts";
 import { RecordNames, visitRecords } from "../../src/observe/names.ts";
 import { lookAtSessions } from "../../src/observe/observe.ts";
+import { visitFound } from "../../src/observe/records.ts";
 import { withIds } from "../../src/observe/wanted.ts";
 import { Databases } from "../../src/sys/sqlite.ts";
 import { throwAwayFolder } from "../conformance/folder.ts";
@@ -117,24 +118,39 @@ test("of a database: by directory, by id and by how they begin", () => {
   expect(names(opencode, home).near(new Set(["/elsewhere"]))).toEqual([only]);
 });
 
+const openTimes = (path: string): number =>
+  readdirSync("/proc/self/fd").filter((fd) => {
+    const link = `/proc/self/fd/${fd}`;
+    return existsSync(link) && readlinkSync(link) === path;
+  }).length;
+
 test("a database is let go before anything else is read: a writer that ends meanwhile would leave its log behind", async () => {
   const home = join(folder.path, "held");
   cpSync(join(import.meta.dir, "../fixtures/opencode/headless-completed/home"), home, { recursive: true });
   put(join(home, "storage/session/project/ses_0123456789abABCDEFGHIJKLMN.json"));
   const path = join(home, "opencode.db");
   const writer = await openElsewhere(path);
-  const openTimes = (): number =>
-    readdirSync("/proc/self/fd").filter((fd) => {
-      const link = `/proc/self/fd/${fd}`;
-      return existsSync(link) && readlinkSync(link) === path;
-    }).length;
-  const { visited } = visitRecords(opencode, home, (record) => [record.path === path, openTimes()]);
+  const { visited } = visitRecords(opencode, home, (record) => [record.path === path, openTimes(path)]);
   writer.stdin.end();
   await once(writer, "exit");
   expect(visited).toEqual([
     [true, 1],
     [false, 0],
   ]);
+});
+
+test("also one of which nothing is wanted", async () => {
+  const home = join(folder.path, "unwanted");
+  cpSync(join(import.meta.dir, "../fixtures/opencode/headless-completed/home"), home, { recursive: true });
+  const path = join(home, "opencode.db");
+  put(join(home, "storage/session/project/ses_0123456789abABCDEFGHIJKLMN.json"));
+  const writer = await openElsewhere(path);
+  const databases = new Databases();
+  const files = new RecordNames(opencode, home, databases).all().filter((record) => record.path !== path);
+  const visited = visitFound(files, () => openTimes(path), databases);
+  writer.stdin.end();
+  await once(writer, "exit");
+  expect(visited).toEqual([0]);
 });
 
 test("names with other letters are all looked at", () => {

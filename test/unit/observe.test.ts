@@ -1,7 +1,7 @@
 // What happens between the readings of one look: a record that was written to since the processes were read may be of somebody whom we did
 // not see.
 import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { adapters } from "../../src/adapters/registry.ts";
 import { read } from "../../src/core/problem.ts";
@@ -9,6 +9,7 @@ import type { ProcessTable } from "../../src/core/process.ts";
 import { lookAtSessions } from "../../src/observe/observe.ts";
 import { withIds } from "../../src/observe/wanted.ts";
 import { throwAwayFolder } from "../conformance/folder.ts";
+import { process as processOf } from "./core/world.ts";
 
 const folder = throwAwayFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -65,4 +66,29 @@ test("somebody wrote: who it was is looked for again", async () => {
 test("a time that is not yet tells nothing", async () => {
   touch(Date.now() + 3_600_000);
   expect(await readings(() => {})).toBe(1);
+});
+
+test("who has just gone on to another session has the end of the one before still to write: it is waited for", async () => {
+  using home = throwAwayFolder();
+  const records = join(home.path, ".claude/projects/-code");
+  const [left, next] = [join(records, `${id}.jsonl`), "66666666-2222-4333-8444-555555555555"];
+  const lineAt = (line: object): string => `${JSON.stringify({ ...line, timestamp: new Date().toISOString() })}\n`;
+  const startedAt = Date.now() - 60_000;
+  const speaker = processOf(4711, "speaker", { name: "claude", argv: ["claude"], startedAt, cwd: "/code" });
+  mkdirSync(records, { recursive: true });
+  mkdirSync(join(home.path, ".claude/sessions"));
+  writeFileSync(left, lineAt(prompt));
+  const { pid, start } = speaker.identity;
+  const word = { pid, sessionId: next, procStart: start, cwd: "/code", kind: "interactive", status: "idle" };
+  writeFileSync(join(home.path, `.claude/sessions/${pid}.json`), JSON.stringify(word));
+  const message = { content: [{ type: "text", text: "done" }], stop_reason: "end_turn" };
+  setTimeout(
+    () => appendFileSync(left, lineAt({ ...prompt, type: "assistant", uuid: "a", parentUuid: "p", message })),
+    90,
+  );
+  const { sessions } = await lookAtSessions({
+    ...{ adapters, env: { HOME: home.path } },
+    processes: () => read({ ...nobody, boot: speaker.identity.boot, rows: [speaker] }),
+  });
+  expect(sessions.find((each) => each.id === id)?.status).toEqual({ state: "stopped", outcome: "completed" });
 });
