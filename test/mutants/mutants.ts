@@ -106,19 +106,6 @@ export const mutants: readonly Mutant[] = [
     "!row.detail.ours || row.detail.unread.length >= 0",
   ),
   mutant(
-    "a first thread on its way out takes the others with it",
-    "observe/processes.linux.ts",
-    "const works = stat.threads > 1 &&",
-    "const works = stat.threads > 1 && isDead &&",
-  ),
-  mutant(
-    "a zombie has its sessions still",
-    "core/process.ts",
-    "const live = rows.filter(isLive);",
-    "const live = rows;",
-  ),
-  mutant("a database is nobody's", "sys/file-lock.ts", ": question[0] !== F_UNLCK;", ": false;"),
-  mutant(
     "an announcement that cannot be read is none",
     "core/match.ts",
     "matchUnreadClaim(pid, reading.problem.source, store, own, table, found);",
@@ -499,5 +486,30 @@ export const mutants: readonly Mutant[] = [
     "observe/record-cache.ts",
     "entry.stamp !== stampOf(stat)",
     "false",
+  ),
+  mutant(
+    "a first thread on its way out takes the others with it",
+    "observe/processes.linux.ts",
+    "const works = stat.threads > 1 &&",
+    "const works = stat.threads > 1 && isDead &&",
+  ),
+  mutant(
+    "a zombie has its sessions still",
+    "core/process.ts",
+    "const live = rows.filter(isLive);",
+    "const live = rows;",
+  ),
+  mutant("a database is nobody's", "sys/file-lock.ts", ": question[0] !== F_UNLCK;", ": false;"),
+  mutant(
+    "what seems cut off is never looked at again",
+    "observe/observe.ts",
+    "if (at === null) return observed;",
+    "if (at !== 0) return observed;",
+  ),
+  mutant(
+    "who ends while we look lives without its locks",
+    "observe/processes.linux.ts",
+    "if (isDead(again)) continue;",
+    'if (isDead(again) && again.name === "") continue;',
   ),
 ];
