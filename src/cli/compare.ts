@@ -68,7 +68,7 @@ async function look(group: string, args: Arguments, context: Context): Promise<C
     const wallMs = session.startedAt === null || end === null ? null : Math.max(0, end - session.startedAt);
     const beginning = await known(row, context);
     const changes = beginning === null ? null : await changesSince(beginning, context.env);
-    const patch = beginning === null || !wantsPatch ? null : await patchSince(beginning, context.env);
+    const patch = beginning === null || !wantsPatch ? null : (await patchSince(beginning, context.env)).patch;
     compared.push({ row, wallMs, changes, patch, check: null });
   }
   const command = args.one("--check");

@@ -14,7 +14,8 @@ export const diff: Command = {
     "Shows what changed in the session's place since it began: commits, uncommitted and new files, as one patch.",
   notes: [
     "For a session that agentctl launched, since the commit that was noted then; for others since the last commit before its",
-    "first message. Others may have worked in the same place: then it says so, and the patch holds their changes, too.",
+    "first message. A file that was last touched before it began is left out, and named. Others may have worked in the same",
+    "place: then it says so, and the patch holds their changes, too.",
   ].join("\n"),
   flags: [{ flag: "--stat", help: "only which files, and how many lines" }],
   examples: [
@@ -34,9 +35,18 @@ export const diff: Command = {
       context.err(`agentctl: since ${beginning.commit.slice(0, 12)}, the last commit before it began\n`);
     for (const { session, ref } of others)
       context.err(`agentctl: ${session.agent} ${ref} worked in the same place since; its changes are in here, too\n`);
-    const patch = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
+    const { patch, before } = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
+    if (before.length > 0)
+      context.err(`agentctl: not in here, last touched before it began: ${plainText(shortened(before))}\n`);
     context.out(isTerminal(1) ? plainText(patch) : patch);
     if (patch === "") context.err("agentctl: nothing changed\n");
     return 0;
   },
 };
+
+const mostNamed = 5;
+
+const shortened = (paths: readonly string[]): string =>
+  [...paths.slice(0, mostNamed), ...(paths.length > mostNamed ? [`and ${paths.length - mostNamed} more`] : [])].join(
+    ", ",
+  );

@@ -1,5 +1,5 @@
 // What a session changed in its place since it began, committed or not. Derived from git when asked.
-import { copyFileSync } from "node:fs";
+import { copyFileSync, lstatSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
@@ -13,6 +13,8 @@ import type { LaunchNote } from "./notes.ts";
 export interface Beginning {
   place: string;
   commit: string;
+  /** When it was at that commit. */
+  at: number;
   /** Nobody noted it at the start: the last commit before its first message. */
   isGuessed: boolean;
 }
@@ -22,7 +24,8 @@ export async function beginningOf(session: Session, note: LaunchNote | null, env
   const place = placeOf(note?.worktree ?? session.cwd);
   if (place === null) throw new AgentctlError("cannot-tell", "nobody knows where it worked");
   const known = note?.commit == null ? null : await git(place, ["cat-file", "-e", `${note.commit}^{commit}`], env);
-  if (note?.commit != null && known?.ok === true) return { place, commit: note.commit, isGuessed: false };
+  if (note?.commit != null && known?.ok === true)
+    return { place, commit: note.commit, at: Date.parse(note.at), isGuessed: false };
   const { ok, err } = await git(place, ["rev-parse", "--git-dir"], env);
   if (!ok)
     throw new AgentctlError("refused", `${place} is in no git repository: what changed there is not known\n${err}`);
@@ -31,7 +34,7 @@ export async function beginningOf(session: Session, note: LaunchNote | null, env
   const { out } = await git(place, ["rev-list", "-1", before, "HEAD"], env);
   // Older than everything that is there: all of it came since.
   const commit = out.trim() || (await git(place, ["hash-object", "-t", "tree", "/dev/null"], env)).out.trim();
-  return { place, commit, isGuessed: true };
+  return { place, commit, at: session.startedAt, isGuessed: true };
 }
 
 export interface Changes {
@@ -41,35 +44,57 @@ export interface Changes {
   removed: number;
 }
 
-export async function changesSince({ place, commit }: Beginning, env: Environment): Promise<Changes> {
+export async function changesSince(beginning: Beginning, env: Environment): Promise<Changes> {
+  const { place, commit } = beginning;
   const count = await git(place, ["rev-list", "--count", `${commit}..HEAD`], env);
-  const stat = await diff(place, ["--numstat", "-z", "--no-renames", commit], env);
-  const files = stat.split("\0").filter((line) => line !== "");
+  const { patch } = await patchSince(beginning, env, ["--numstat", "-z", "--no-renames"]);
+  const files = patch.split("\0").filter((line) => line !== "");
   const sum = (column: 0 | 1): number => files.reduce((all, line) => all + (Number(line.split("\t")[column]) || 0), 0);
   return { commits: count.ok ? Number(count.out.trim()) : 0, files: files.length, added: sum(0), removed: sum(1) };
 }
 
-export const patchSince = (
-  { place, commit }: Beginning,
+/** `before`: files that differ from the commit, and were last touched before the session began. They are not in the patch. */
+export async function patchSince(
+  { place, commit, at }: Beginning,
   env: Environment,
   words: readonly string[] = [],
-): Promise<string> => diff(place, [...words, commit], env);
-
-/** With files that git does not know yet: in an index of our own, so that the session's stays as it is. */
-async function diff(place: string, words: readonly string[], env: Environment): Promise<string> {
+): Promise<{ patch: string; before: string[] }> {
   const scratch = openScratch();
-  try {
-    const { out: index } = await git(place, ["rev-parse", "--path-format=absolute", "--git-path", "index"], env);
-    const own = { GIT_INDEX_FILE: join(scratch.folder, "index") };
-    copyIfThere(index.replace(/\n$/, ""), own.GIT_INDEX_FILE);
-    await git(place, ["add", "--intent-to-add", "--all", "--", "."], env, own);
-    const asked = ["--no-pager", "diff", "--no-color", "--no-ext-diff", "--no-textconv", ...words, "--"];
-    const { ok, out, err } = await git(place, asked, env, own);
-    if (!ok) throw new AgentctlError("failed", `git diff: ${err}`);
+  const ask = async (where: string, args: readonly string[], more: Readonly<Record<string, string>> = {}) => {
+    const { ok, out, err } = await git(where, args, env, more);
+    if (!ok) throw new AgentctlError("failed", `git ${args[0]}: ${err}`);
     return out;
+  };
+  const pathTo = async (what: readonly string[]): Promise<string> =>
+    (await ask(place, ["rev-parse", "--path-format=absolute", ...what])).replace(/\n$/, "");
+  try {
+    const top = await pathTo(["--show-toplevel"]);
+    // Files that git does not know yet stand in an index of our own: the session's stays as it is.
+    const index = { GIT_INDEX_FILE: join(scratch.folder, "index") };
+    copyIfThere(await pathTo(["--git-path", "index"]), index.GIT_INDEX_FILE);
+    const isBefore = (path: string): boolean => isOlder(join(top, path), at);
+    const added = namesIn(await ask(top, ["ls-files", "--others", "--exclude-standard", "-z"], index));
+    const list = join(scratch.folder, "added");
+    writeFileSync(list, added.filter((path) => !isBefore(path)).join("\0"));
+    const fromList = ["--intent-to-add", `--pathspec-from-file=${list}`, "--pathspec-file-nul"];
+    await git(top, ["add", ...fromList], env, { ...index, GIT_LITERAL_PATHSPECS: "1" });
+    const diff = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
+    const known = namesIn(await ask(top, [...diff, "--name-only", "--no-renames", "-z", commit, "--"], index));
+    const left = known.filter(isBefore);
+    const but = left.map((path) => `:(exclude,literal)${path}`);
+    const patch = await ask(top, [...diff, ...words, commit, "--", ...but], index);
+    return { patch, before: [...left, ...added.filter(isBefore)] };
   } finally {
     scratch.remove();
   }
+}
+
+const namesIn = (list: string): string[] => list.split("\0").filter((name) => name !== "");
+
+/** By the kernel's own time, which nobody sets back. What is not there has none. */
+function isOlder(path: string, at: number): boolean {
+  const facts = lstatSync(path, { throwIfNoEntry: false });
+  return facts !== undefined && facts.ctimeMs < at;
 }
 
 function copyIfThere(from: string, to: string): void {

@@ -31,6 +31,21 @@ describe("diff", () => {
     expect((await here.here("diff", id, "--stat")).out).toContain("4 files changed");
   });
 
+  test("what was there before it began is not its own, and named; also for who works below the top of a repository", async () => {
+    await using here = await repositoryWorld();
+    const write = (name: string, text: string) => writeFileSync(join(here.repository, name), text);
+    write("file", "mine\n");
+    write("notes *", "mine, too\n");
+    write("both", "mine\n");
+    const id = await over(here, "tool:echo theirs >> both; echo theirs > new");
+    const { out, err } = await here.here("diff", id, "--stat");
+    expect(out).toMatch(/ both .* new .* 2 files changed/s);
+    expect(err).toBe("agentctl: not in here, last touched before it began: file, notes *\n");
+    const below = await here.launched("tool:echo x > file", "--cwd", join(here.repository, "sub"), "--share");
+    await here.agentctl("wait", below);
+    expect((await here.here("diff", below)).out).toContain("b/sub/file");
+  });
+
   test("killed, it leaves an index behind; the next one removes it", async () => {
     await using here = await repositoryWorld();
     const id = await over(here, "say:x");
