@@ -23,7 +23,7 @@ import { orderFlags, orderNotes, requestOf, worktreeOf } from "./launch-order.ts
 import { readingOf, recordOf } from "./record-of.ts";
 import { shortDuration, terminalOf } from "./render.ts";
 import { endingOf } from "./result.ts";
-import { clean, sessionJson } from "./session-json.ts";
+import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 
 export const run: Command = {
@@ -51,7 +51,7 @@ export const run: Command = {
       const over = tidyUp([launched.launch], context.env, request.warn).then(() =>
         untilOver(launched, request, context),
       );
-      const row = await Promise.race([over, interrupted]).catch(async (error) => {
+      const ended = await Promise.race([over, interrupted]).catch(async (error) => {
         const gently = endLaunch(launched.launch, context.env);
         const now = again.then(() => endLaunch(launched.launch, context.env, "now"));
         const stopped = await Promise.race([gently, now]);
@@ -59,7 +59,7 @@ export const run: Command = {
         throw launched.holder === null ? hostedInstead(error, launched, stopped) : error;
       });
       const said = saidOf(launched, request.adapter, context);
-      const code = await answer(row, said, args.has("--json"), context);
+      const code = await answer(ended, said, args.has("--json"), context);
       const isTooLong = request.maxTimeMs !== null && Date.now() - launched.at >= request.maxTimeMs;
       if (isTooLong && code !== 0)
         context.err(`agentctl: ended: --max-time ${shortDuration(request.maxTimeMs ?? 0)} was over\n`);
@@ -84,8 +84,14 @@ function tellLeft(stopped: readonly Stopped[], context: Context): void {
   for (const line of leftoverLines(stopped)) context.err(`agentctl: ${oneLine(line)}\n`);
 }
 
+interface Ended {
+  row: Row;
+  /** As it was before we ended it; null: it ended by itself. */
+  asking: Row | null;
+}
+
 /** Headless: when it waits for a person nobody will come, so it is ended then, too. */
-async function untilOver(launched: Launched, request: StartRequest, context: Context): Promise<Row> {
+async function untilOver(launched: Launched, request: StartRequest, context: Context): Promise<Ended> {
   const progress = new Progress(request.adapter, context);
   const mine = (rows: readonly Row[]) =>
     rows.find(
@@ -104,10 +110,11 @@ async function untilOver(launched: Launched, request: StartRequest, context: Con
     timeoutMs: null,
   });
   if (value === null) throw new AgentctlError("agent-failed", `${launched.id} is gone, and nothing is recorded of it`);
-  if (needsPerson(value)) await endLaunch(launched.launch, context.env);
+  const asking = needsPerson(value) ? value : null;
+  if (asking !== null) await endLaunch(launched.launch, context.env);
   // Its holder writes the exit status a moment after the agent's end.
   if (launched.holder !== null) await within(deadlineIn(exitFileMs), launched.holder.exited);
-  return needsPerson(value) ? value : (mine((await look()).rows) ?? value);
+  return { row: mine((await look()).rows) ?? value, asking };
 }
 
 const exitFileMs = 300;
@@ -145,14 +152,19 @@ function saidOf({ launch }: Launched, { invocation: { endedIn } }: Adapter, { en
   return words.reduceRight<Outcome | null>((said, line) => said ?? (line.ok ? endedIn(line.value) : null), null);
 }
 
-async function answer(row: Row, said: Outcome | null, json: boolean, context: Context): Promise<number> {
+async function answer({ row, asking }: Ended, said: Outcome | null, json: boolean, context: Context): Promise<number> {
   const totals = row.session.record === null ? null : readingOf(row, () => readTotals(recordOf(row)));
-  const ending = endingOf(row.session, said);
+  const ending = endingOf((asking ?? row).session, said);
   const text = ending.final ? (totals?.answer ?? null) : null;
   if (json) {
     const counted = totals === null ? row : { ...row, counted: await countedFrom(totals, row) };
     context.out(`${JSON.stringify(clean({ ...sessionJson(counted), result: text }))}\n`);
   } else if (text !== null) context.out(`${plainText(text).trimEnd()}\n`);
   if (ending.note !== null) context.err(`agentctl: ${row.ref} ${oneLine(ending.note)}\n`);
+  if (asking !== null) context.err(`agentctl: nobody answers here, so ${endedText(row)}\n`);
   return ending.code === exitCodes["cannot-tell"] ? exitCodes["agent-failed"] : ending.code;
 }
+
+/** What lives in a host has lost its turn only, and may be on. */
+const endedText = ({ ref, session }: Row): string =>
+  session.status.state === "stopped" ? `${ref} was ended` : `${ref} was to end: it is ${statusWord(session)} now`;

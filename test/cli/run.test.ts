@@ -65,6 +65,18 @@ describe("the answer", () => {
     expect((await world.list()).sessions).toMatchObject([{ state: "stopped", outcome: "interrupted" }]);
   });
 
+  test("of one that needs a person, as JSON, is the session after its end", async () => {
+    await using world = new ActingWorld();
+    const { code, out, err } = await run(world, "say:half\nask:question:Which color?", "--json");
+    expect(code).toBe(11);
+    const answer = JSON.parse(out) as Record<string, unknown>;
+    const ended = { state: "stopped", activity: null, outcome: "interrupted", waiting: null, process: null };
+    expect(answer).toMatchObject({ ...ended, result: null, launch: { exit: { status: expect.any(Number) } } });
+    expect(err).toContain("it waits for a person: Which color?");
+    expect(err).toContain(`nobody answers here, so ${answer["ref"]} was ended\n`);
+    await world.untilAlone();
+  });
+
   test("of an agent that never begins is its error, exit 7", async () => {
     await using world = new ActingWorld();
     const { code, out, err } = await run(world, "x", "--", "--fail-start", "Not logged in");
