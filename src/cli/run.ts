@@ -3,7 +3,7 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { endLaunch } from "../control/end-launch.ts";
 import { type Launched, leftoverLines } from "../control/launch.ts";
 import { launchFiles } from "../control/notes.ts";
-import { linesAtEnd } from "../control/output.ts";
+import { lastLines, linesAtEnd } from "../control/output.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
 import { interruption, type StartRequest } from "../control/start-session.ts";
 import type { Stopped } from "../control/stop.ts";
@@ -25,6 +25,7 @@ import { shortDuration, terminalOf } from "./render.ts";
 import { endingOf } from "./result.ts";
 import { clean, sessionJson, statusWord } from "./session-json.ts";
 import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
+import { tailText } from "./status.ts";
 
 export const run: Command = {
   usage: "agentctl run [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
@@ -160,10 +161,22 @@ async function answer({ row, asking }: Ended, said: Outcome | null, json: boolea
     const counted = totals === null ? row : { ...row, counted: await countedFrom(totals, row) };
     context.out(`${JSON.stringify(clean({ ...sessionJson(counted), result: text }))}\n`);
   } else if (text !== null) context.out(`${plainText(text).trimEnd()}\n`);
-  if (ending.note !== null) context.err(`agentctl: ${row.ref} ${oneLine(ending.note)}\n`);
+  const code = ending.code === exitCodes["cannot-tell"] ? exitCodes["agent-failed"] : ending.code;
+  const hasFailed = code === exitCodes["agent-failed"];
+  const exit = hasFailed ? exitText(row) : "";
+  if (ending.note !== null) context.err(`agentctl: ${row.ref} ${oneLine(ending.note)}${exit}\n`);
+  if (hasFailed) context.err(stderrTail(row, context));
+  if (totals?.denied) context.err(`agentctl: ${row.ref} was denied ${callsText(totals.denied)}\n`);
   if (asking !== null) context.err(`agentctl: nobody answers here, so ${endedText(row)}\n`);
-  return ending.code === exitCodes["cannot-tell"] ? exitCodes["agent-failed"] : ending.code;
+  return code;
 }
+
+const exitText = ({ launch }: Row): string => (launch?.exit == null ? "" : ` (exit status ${launch.exit.status})`);
+
+const stderrTail = ({ launch }: Row, { env }: Context): string =>
+  launch === null ? "" : tailText("its stderr", lastLines(launchFiles(env, launch.id).err));
+
+const callsText = (count: number): string => (count === 1 ? "1 tool call" : `${count} tool calls`);
 
 /** What lives in a host has lost its turn only, and may be on. */
 const endedText = ({ ref, session }: Row): string =>

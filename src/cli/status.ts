@@ -136,9 +136,11 @@ function outputTail({ session, launch }: Row, context: Context): string {
   const { status } = session;
   if (launch === null || status.state !== "stopped" || status.outcome === "completed") return "";
   const { out, err } = launchFiles(context.env, launch.id);
-  const text = lastLines(err) || lastLines(out);
-  return text === "" ? "" : `  its output ended with:\n${text.replaceAll(/^/gm, "    ")}\n`;
+  return tailText("its output", lastLines(err) || lastLines(out));
 }
+
+export const tailText = (whose: string, text: string): string =>
+  text === "" ? "" : `  ${whose} ended with:\n${text.replaceAll(/^/gm, "    ")}\n`;
 
 function tokensText({ input, output, cacheRead, cacheWrite, total }: Record<string, number>): string {
   return `${total} (${input} input, ${output} output, ${cacheRead} from cache, ${cacheWrite} to cache)`;

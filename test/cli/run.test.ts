@@ -55,6 +55,27 @@ describe("the answer", () => {
     expect(err).toContain("was cut off: this is not a final answer");
   });
 
+  test("of one that failed comes with the end of its stderr and its exit status", async () => {
+    await using world = new ActingWorld();
+    const { code, out, err } = await run(world, "stderr:one\nstderr:fatal: out of credits\nexit:9");
+    expect([code, out]).toEqual([10, ""]);
+    expect(err).toMatch(
+      /was cut off: this is not a final answer \(exit status 9\)\n {2}its stderr ended with:\n {4}one\n {4}fatal: out of credits\n$/,
+    );
+    const fine = await run(world, "stderr:a word\nsay:done");
+    expect([fine.code, fine.err]).toEqual([0, expect.not.stringContaining("a word")]);
+  });
+
+  test.each([
+    ["tool:make deploy\nsay:all done", "1 tool call"],
+    ["tool:make deploy\nedit:a:b\nsay:all done", "2 tool calls"],
+  ])("after %j with --permission read: that it was denied %s is said", async (prompt, calls) => {
+    await using world = new ActingWorld();
+    const { code, out, err } = await world.agentctl("run", "demo", prompt, "--permission", "read");
+    expect([code, out]).toEqual([0, "all done\n"]);
+    expect(err).toMatch(new RegExp(`\nagentctl: [0-9a-f]{8} was denied ${calls}\n$`));
+  });
+
   test("of one that needs a person is exit 11, and it is ended", async () => {
     await using world = new ActingWorld();
     const { code, out, err } = await run(world, "say:half\nask:permission:May I drop the table?");
