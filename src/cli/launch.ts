@@ -5,10 +5,12 @@ import { readNote } from "../control/notes.ts";
 import { startWhere } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { tidyUp } from "../control/tidy.ts";
+import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { lookAtSessions } from "../observe/observe.ts";
 import { withIds } from "../observe/wanted.ts";
+import { AnswerLost } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
@@ -19,7 +21,9 @@ export const launch: Command = {
   usage: "agentctl launch [AGENT] (TEXT | -p TEXT | -F FILE | -) [options] [-- AGENT ARGS…]",
   summary:
     "Starts an agent in the background. Prints the session's id: the agent's own, or an error and nothing is left running.",
-  notes: orderNotes,
+  notes: [orderNotes, "Where the id cannot be written (a full disk), the error names it: the session has begun."].join(
+    "\n",
+  ),
   behindDashes: "handed on",
   flags: [...orderFlags, ...sweepFlags],
   examples: [
@@ -47,13 +51,22 @@ export async function tellStart(
   context: Context,
 ): Promise<void> {
   const { id, launch: number, problem } = launched;
-  if (!json) context.out(`${id}\n`);
+  const answer = (text: string): void => {
+    try {
+      context.out(text);
+    } catch (error) {
+      if (!(error instanceof AnswerLost)) throw error;
+      const message = `${error.message}; ${id} has begun all the same`;
+      throw new AgentctlError("failed", message, { hint: `agentctl stop ${id} ends it`, cause: error });
+    }
+  };
+  if (!json) answer(`${id}\n`);
   if (problem !== null) context.err(`agentctl: ${problem}\n`);
   const { ref, session } = await lookAtStarted(id, request);
   const hook = readNote(context.env, number)?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
-  if (json) context.out(`${JSON.stringify(clean(startJson(launched, request, { ref, session })))}\n`);
+  if (json) answer(`${JSON.stringify(clean(startJson(launched, request, { ref, session })))}\n`);
   else {
     const word = session === null ? "begun" : statusWord(session);
     const where = session?.cwd == null ? "" : ` in ${oneLine(homeRelative(session.cwd, context))}`;

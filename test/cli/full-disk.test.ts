@@ -89,3 +89,19 @@ test("that of the page: the one that was there stays", async () => {
     "page.html",
   ]);
 });
+
+test.each([["launch"], ["send"]])("that of the answer: %s names the session, which goes on", async (command) => {
+  await using here = await repositoryWorld();
+  const whom = command === "launch" ? "demo" : (await here.launchHere("say:x")).out.trim();
+  if (command === "send") await here.agentctl("wait", whom);
+  for (const flags of ["", "--json"]) {
+    const script = `exec ${binary} ${command} ${whom} work:600 ${flags} >/dev/full`;
+    const { code, err } = await here.begin(["sh", "-c", script], { cwd: here.repository }).answer;
+    expect(code).toBe(1);
+    const said = /^agentctl: the answer could not be written: ENOSPC.*; (\S+) has begun all the same\n {2}(.*)\n$/m;
+    const [, id = "", hint] = said.exec(err) ?? [];
+    expect(hint).toBe(`agentctl stop ${id} ends it`);
+    expect(await here.row(id)).toMatchObject({ status: "working" });
+    expect((await here.agentctl("stop", id)).code).toBe(0);
+  }
+});
