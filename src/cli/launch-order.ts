@@ -113,8 +113,9 @@ export function worktreeOf(args: Arguments, agent: string, command: string): Own
     return null;
   }
   const branch = args.one("--worktree") || null;
-  const name = folderName(args.one("--name") ?? branch ?? `${agent}-${crypto.randomUUID().slice(0, 8)}`);
-  return { branch, base, setup, name };
+  const named = args.one("--name") ?? branch;
+  const name = folderName(named ?? `${agent}-${crypto.randomUUID().slice(0, 8)}`);
+  return { branch, base, setup, name, namedBy: named === null ? "agentctl" : "person" };
 }
 
 /** One word for a folder. */

@@ -154,7 +154,8 @@ async function begin(
       base: slot.args.one("--base"),
       setup: slot.args.one("--setup"),
       name: folderName(`${request.note.group}-${agent}-${slot.number}`),
-    };
+      namedBy: "agentctl",
+    } as const;
     return { slot, started: await startWhere(request, isShared ? null : own) };
   } catch (error) {
     if (!(error instanceof Error)) throw error;
@@ -166,8 +167,11 @@ function tell(outcome: Outcome, count: number, context: Context): void {
   const { slot } = outcome;
   const head = `agentctl: ${slot.number}/${count} ${oneLine(slot.label)}`;
   if ("started" in outcome) context.err(`${head} has begun: ${outcome.started.launched.id}\n`);
-  else context.err(`${head} did not begin: ${plainText(errorText(outcome.error))}\n`);
+  else context.err(`${head} did not begin: ${plainText(errorText(outcome.error))}\n${hintLine(outcome.error)}`);
 }
+
+const hintLine = (error: Error): string =>
+  error instanceof AgentctlError && error.hint !== null ? `  ${plainText(error.hint)}\n` : "";
 
 const errorText = (error: Error): string =>
   error instanceof AgentctlError ? error.message : `this should not happen: ${failureText(error)}`;

@@ -52,6 +52,8 @@ export interface WorktreeWish {
   base: string | null;
   /** What the folder is called. */
   name: string;
+  /** Whose word that is: agentctl's gets a number where a folder has it already. */
+  namedBy: "person" | "agentctl";
 }
 
 export interface MadeWorktree {
@@ -79,16 +81,13 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
   const repository = await repositoryAt(wish.cwd, env);
   const { main, root } = repository;
   const base = await commitOf(wish.base ?? "HEAD", root, env);
-  const branch = wish.branch ?? `agentctl/${wish.name}`;
-  await checkBranch(branch, root, env);
-  const isNewBranch = !(await git(root, ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`], env)).ok;
+  await checkBranch(wish.branch ?? `agentctl/${wish.name}`, root, env);
+  const { branch, isNewBranch, path } = await freeNames(wish, folderFor(main, env), root, env);
   if (!isNewBranch && wish.base !== null)
-    throw new AgentctlError("refused", `the branch ${branch} exists already; --base would not change it`);
-  if (!isNewBranch && wish.branch === null)
-    throw new AgentctlError("refused", `the branch ${branch} exists already`, {
-      hint: "--worktree=BRANCH takes another one",
+    throw new AgentctlError("refused", `the branch ${branch} exists already; --base would not change it`, {
+      hint: "without --base it goes on there; --worktree=BRANCH takes another one",
     });
-  const path = freePath(folderFor(main, env), wish.name);
+  makeRoom(path);
   const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
   const { ok, err } = await git(root, ["worktree", "add", "--quiet", ...words], env);
   if (!ok) {
@@ -100,6 +99,23 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
   const inside = repository.isBare ? "" : relative(root, wish.cwd);
   const cwd = inside !== "" && !inside.startsWith("..") && isFolder(join(path, inside)) ? join(path, inside) : path;
   return { path, branch, isNewBranch, main, cwd, warnings: await missingIn(path, repository, env) };
+}
+
+/** What agentctl has chosen gets the next free number; what a person has named stays as it is. */
+async function freeNames(
+  wish: WorktreeWish,
+  folder: string,
+  root: string,
+  env: Environment,
+): Promise<Pick<MadeWorktree, "branch" | "isNewBranch" | "path">> {
+  for (let number = 1; ; number += 1) {
+    const numbered = number === 1 ? wish.name : `${wish.name}-${number}`;
+    const branch = wish.branch ?? `agentctl/${numbered}`;
+    const path = join(folder, wish.namedBy === "agentctl" ? numbered : wish.name);
+    const isNewBranch = !(await git(root, ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`], env)).ok;
+    const isTaken = (!isNewBranch && wish.branch === null) || (wish.namedBy === "agentctl" && isThere(path));
+    if (!isTaken) return { branch, isNewBranch, path };
+  }
 }
 
 /** Only what git itself takes for a commit; nothing that it could take for an option. */
@@ -125,19 +141,28 @@ export function folderFor(main: string, env: Environment): string {
   return worktrees === null ? join(dirname(main), `${name}.worktrees`) : join(worktrees, name);
 }
 
-/** Never over anything that is there, be it an empty folder or a link that leads nowhere. */
-function freePath(folder: string, name: string): string {
-  const path = join(folder, name);
-  let found: unknown;
+/** Never over anything that is there. */
+function makeRoom(path: string): void {
+  if (isThere(path))
+    throw new AgentctlError("refused", `${path} is there already`, { hint: "--name gives it another name" });
   try {
-    mkdirSync(folder, { recursive: true });
-    found = lstatSync(path, { throwIfNoEntry: false });
+    mkdirSync(dirname(path), { recursive: true });
   } catch (error) {
-    throw new AgentctlError("failed", `cannot make a worktree in ${folder}: ${failureText(error)}`, { cause: error });
+    throw cannotMake(path, error);
   }
-  if (found === undefined) return path;
-  throw new AgentctlError("refused", `${path} is there already`, { hint: "--name gives it another name" });
 }
+
+/** Also an empty folder, or a link that leads nowhere. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw cannotMake(path, error);
+  }
+}
+
+const cannotMake = (path: string, error: unknown): AgentctlError =>
+  new AgentctlError("failed", `cannot make a worktree in ${dirname(path)}: ${failureText(error)}`, { cause: error });
 
 function isFolder(path: string): boolean {
   try {

@@ -54,6 +54,35 @@ describe("--agent, repeated", () => {
     expect(await here.row(ids[1] ?? "")).toMatchObject({ model: "demo-2" });
   });
 
+  test("once more: their branches and folders get the next free number", async () => {
+    await using here = await world();
+    const launch = () => here.launch("--agent", "demo", "--agent", "demo", "edit:o:1", "--group", "speed");
+    for (const _ of [1, 2]) expect(await launch()).toMatchObject({ code: 0 });
+    await here.git("branch", "agentctl/speed-demo-1-3");
+    expect(await launch()).toMatchObject({ code: 0 });
+    const names = [
+      "speed-demo-1",
+      "speed-demo-1-2",
+      "speed-demo-1-4",
+      "speed-demo-2",
+      "speed-demo-2-2",
+      "speed-demo-2-3",
+    ];
+    expect(here.worktrees()).toEqual(names);
+    const branches = await here.git("branch", "--format=%(refname:short)", "--list", "agentctl/*");
+    expect(branches.split("\n")).toEqual([...names, "speed-demo-1-3"].sort().map((name) => `agentctl/${name}`));
+  });
+
+  test("on a branch that a person has named and that is there: refused, with what to do", async () => {
+    await using here = await world();
+    await here.git("branch", "topic-1");
+    const { err } = await here.launch("--agent", "demo", "work:600", "--worktree=topic", "--base", "HEAD");
+    expect(err).toContain(
+      "1/1 demo did not begin: the branch topic-1 exists already; --base would not change it\n  without --base it goes on there; --worktree=BRANCH takes another one\n",
+    );
+    expect(here.worktrees()).toEqual([]);
+  });
+
   test("a slot that fails is told, and leaves the others alone and nothing behind", async () => {
     await using here = await world();
     const { code, out, err } = await here.launch(

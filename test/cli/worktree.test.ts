@@ -255,6 +255,14 @@ describe("launch --worktree", () => {
       expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
     });
 
+    test("not because of a branch of its name: it gets the next number", async () => {
+      await using here = await world();
+      for (const name of ["x", "x-2"]) await here.git("branch", `agentctl/${name}`);
+      const { code } = await here.launchHere("say:x", "--worktree", "--name", "x", "--base", "HEAD");
+      expect(code).toBe(0);
+      expect(await here.git("-C", here.at("x"), "branch", "--show-current")).toBe("agentctl/x-3");
+    });
+
     test("of a branch that is there: it is taken, unless somebody has it", async () => {
       await using here = await world();
       await here.git("branch", "topic");
