@@ -176,14 +176,15 @@ function agentOf(args: Arguments, context: Context, command: string): { adapter:
   const named = first === undefined ? null : adapterNamed(first);
   const hasPrompt = args.one("--prompt") !== null || args.one("--file") !== null;
   if (named !== null && (others.length > 0 || hasPrompt)) return { adapter: named, words: others };
-  if (first !== undefined && named === null && (others.length > 0 || hasPrompt)) {
-    const known = adapters.map(({ agent }) => agent).join(", ");
-    throw usage(`no agent is called ${first} (known: ${known})`, command);
-  }
+  if (first !== undefined && named === null && (others.length > 0 || hasPrompt))
+    throw usage(noAgentText(first), command);
   if (named !== null) throw usage(`${command} ${first} needs a prompt`, command);
   if (first === undefined && !hasPrompt) throw noPrompt(command);
   return { adapter: onlyInstalled(context, command), words: args.words };
 }
+
+export const noAgentText = (name: string): string =>
+  `no agent is called ${name} (known: ${adapters.map(({ agent }) => agent).join(", ")})`;
 
 /** The built-in one does not count: nobody means it by not naming it. */
 function onlyInstalled(context: Context, command: string): Adapter {

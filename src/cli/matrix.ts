@@ -10,7 +10,9 @@ import {
   type YAMLError,
   type YAMLMap,
 } from "yaml";
+import { adapterNamed } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { noAgentText } from "./launch-order.ts";
 
 /** One session of the sweep, as the flags that it stands for. */
 export type SlotFlags = Readonly<Record<string, readonly string[]>>;
@@ -64,6 +66,7 @@ export function parseMatrix(text: string, source: string): Matrix {
     const text = isScalar(node) && typeof value === "number" ? (node.source ?? String(value)) : value;
     if (typeof text !== "string") throw wrong(node ?? top, `${key} must be a text`);
     if (text.includes("\0")) throw wrong(node, `${key} holds a NUL character`);
+    if (key === "agent" && adapterNamed(text) === null) throw wrong(node, noAgentText(text));
     return text;
   };
   const words = (node: unknown, key: string): string[] => {

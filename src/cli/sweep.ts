@@ -1,6 +1,7 @@
 // Several sessions by one launch: a slot each, with its own worktree, log and row, and the group's name on all of them.
 import { closeSync, openSync } from "node:fs";
 import { resolve } from "node:path";
+import { adapterNamed } from "../adapters/registry.ts";
 import { type Started, startWhere } from "../control/start-in-worktree.ts";
 import { tidyUp } from "../control/tidy.ts";
 import { waitFor } from "../control/wait.ts";
@@ -10,7 +11,7 @@ import { failureText } from "../observe/failure.ts";
 import { readToEnd } from "../sys/stdin.ts";
 import { type Arguments, argumentsWith, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
-import { folderName, requestOf, startJson } from "./launch-order.ts";
+import { folderName, noAgentText, requestOf, startJson } from "./launch-order.ts";
 import { type Matrix, parseMatrix, type SlotFlags } from "./matrix.ts";
 import { readPrompt } from "./prompt.ts";
 import { canAsk, confirm } from "./question.ts";
@@ -85,8 +86,9 @@ const ofAgents = (args: Arguments): Matrix => ({
   shared: {},
   slots: args.all("--agent").map((text): SlotFlags => {
     const equals = text.indexOf("=");
-    if (equals === -1) return { "--agent": [text] };
-    return { "--agent": [text.slice(0, equals)], "--model": [text.slice(equals + 1)] };
+    const agent = equals === -1 ? text : text.slice(0, equals);
+    if (adapterNamed(agent) === null) throw usage(noAgentText(agent), "launch");
+    return equals === -1 ? { "--agent": [agent] } : { "--agent": [agent], "--model": [text.slice(equals + 1)] };
   }),
 });
 
@@ -183,8 +185,6 @@ async function answer(
   args: Arguments,
   context: Context,
 ): Promise<number> {
-  const failed = outcomes.filter((outcome) => "error" in outcome);
-  const missing = slots.length - outcomes.length;
   if (args.has("--json")) {
     const { rows } = await lookAtRows(context, launchedSessions(context));
     const values = outcomes.map((outcome) => {
@@ -196,10 +196,15 @@ async function answer(
     });
     context.out(`${JSON.stringify(clean(values))}\n`);
   } else for (const outcome of outcomes) if ("started" in outcome) context.out(`${outcome.started.launched.id}\n`);
-  const begun = outcomes.length - failed.length;
-  context.err(`agentctl: ${begun} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);
   const launches = outcomes.flatMap((each) => ("started" in each ? [each.started.launched.launch] : []));
+  context.err(`agentctl: ${launches.length} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);
   await tidyUp(launches, context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
-  if (failed.length === 0 && missing === 0) return 0;
-  return failed.some(isInterrupted) ? exitCodes.interrupted : exitCodes.failed;
+  if (outcomes.some(isInterrupted)) return exitCodes.interrupted;
+  const [code = exitCodes.failed, another] = new Set(outcomes.map(codeOf));
+  return another === undefined ? code : exitCodes.failed;
+}
+
+function codeOf(outcome: Outcome): number {
+  if ("started" in outcome) return 0;
+  return outcome.error instanceof AgentctlError ? exitCodes[outcome.error.code] : exitCodes.failed;
 }

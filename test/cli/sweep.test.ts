@@ -85,30 +85,48 @@ describe("--agent, repeated", () => {
 
   test("a slot that fails is told, and leaves the others alone and nothing behind", async () => {
     await using here = await world();
+    here.env["AGENTCTL_CODEX_BIN"] = "/nowhere";
     const { code, out, err } = await here.launch(
       "--agent",
       "demo",
       "--agent",
-      "nobody",
+      "codex",
       "work:600",
       "--group",
       "g",
       "--json",
     );
     expect(code).toBe(1);
-    expect(err).toContain("2/2 nobody did not begin: no agent is called nobody");
+    expect(err).toContain("2/2 codex did not begin: AGENTCTL_CODEX_BIN names no program: /nowhere\n");
     const answers = JSON.parse(out) as SlotAnswer[];
     expect(answers).toMatchObject([
       { slot: 1, group: "g" },
-      { slot: 2, error: expect.stringContaining("nobody") },
+      { slot: 2, error: expect.stringContaining("/nowhere") },
     ]);
     expect(here.worktrees()).toEqual(["g-demo-1"]);
     expect(await here.row(answers[0]?.id ?? "")).toMatchObject({ status: "working" });
   });
 
+  test("where all fail for one reason, that is the exit code, with its hint", async () => {
+    await using here = await world();
+    here.env["AGENTCTL_CODEX_BIN"] = "/nowhere";
+    const { code, err } = await here.launch("--agent", "codex", "--agent", "codex", "x");
+    expect([code, err]).toEqual([7, expect.stringContaining("/nowhere\n  it must be an executable file\n")]);
+    const file = here.matrix("prompt: x\nmatrix:\n  - agent: codex\n  - agent: demo\n    base: no-such\n");
+    expect(await here.launch("--matrix", file)).toMatchObject({ code: 1, out: "" });
+  });
+
+  test("an agent that nobody knows is a mistake, before anything is started", async () => {
+    await using here = await world();
+    const { code, out, err } = await here.launch("--agent", "demo", "--agent", "nobody=x", "work:600");
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain("agentctl: no agent is called nobody (known: claude-code, codex, ");
+    expect([here.worktrees(), here.launchedAgents()]).toEqual([[], []]);
+  });
+
   test("without a repository each slot says so; --share puts them all in one place", async () => {
     await using here = new SweepWorld();
-    expect(await here.launch("--agent", "demo", "--agent", "demo", "work:600")).toMatchObject({ code: 1, out: "" });
+    expect(await here.launch("--agent", "demo", "--agent", "demo", "work:600")).toMatchObject({ code: 2, out: "" });
     const shared = await here.launch("--agent", "demo", "--agent", "demo", "work:600", "--share");
     expect(shared.code).toBe(0);
     for (const id of shared.out.trim().split("\n")) expect(await here.row(id)).toMatchObject({ cwd: here.repository });
@@ -140,6 +158,7 @@ describe("--matrix", () => {
     ["prompt: x\ncolour: red\nmatrix: []\n", ":2: unknown key colour"],
     ["prompt: x\nmatrix: []\n", ":2: matrix must be a list"],
     ["prompt: x\nmatrix:\n  - model: a\n", ":3: an entry of matrix needs an agent"],
+    ["prompt: x\nmatrix:\n  - agent: [demo,\n      nobody]\n", ":4: no agent is called nobody (known: claude-code, "],
     ["prompt: {}\nmatrix:\n  - agent: demo\n", ":1: prompt must be a text"],
     ["prompt: x\nhooks:\n  later: y\nmatrix:\n  - agent: demo\n", ":3: unknown key later"],
     ["prompt: x\n", ":1: there is no matrix"],

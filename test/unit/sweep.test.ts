@@ -14,7 +14,7 @@ test.each([[], ["--max-parallel", "1"]])(
     let out = "";
     let err = "";
     try {
-      const words = ["--agent", "demo", "--agent", "nobody", "--agent", "demo", "x", "--json", ...more];
+      const words = ["--agent", "demo", "--agent", "codex", "--agent", "demo", "x", "--json", ...more];
       const code = await sweep(parseArguments(words, [...orderFlags, ...sweepFlags], "launch"), {
         env: { HOME: home },
         get cwd(): string {
@@ -31,10 +31,10 @@ test.each([[], ["--max-parallel", "1"]])(
       const odd = "this should not happen: out of nowhere";
       expect(JSON.parse(out)).toEqual([
         { slot: 1, label: "demo", error: odd },
-        { slot: 2, label: "nobody", error: expect.stringContaining("no agent is called nobody") },
+        { slot: 2, label: "codex", error: odd },
         { slot: 3, label: "demo", error: odd },
       ]);
-      for (const line of [`1/3 demo did not begin: ${odd}\n`, "2/3 nobody did not begin:", "0 of 3 have begun"])
+      for (const line of [`1/3 demo did not begin: ${odd}\n`, "2/3 codex did not begin:", "0 of 3 have begun"])
         expect(err).toContain(line);
     } finally {
       rmSync(home, { recursive: true });
