@@ -20,6 +20,8 @@ export interface Arguments {
   has(flag: string): boolean;
   one(flag: string): string | null;
   all(flag: string): string[];
+  /** The word that stands behind a flag which takes its value with = alone: perhaps it was meant as that. */
+  behind(flag: string): string | null;
 }
 
 export function parseArguments(
@@ -31,6 +33,7 @@ export function parseArguments(
   const words: string[] = [];
   const rest: string[] = [];
   const values = new Map<string, string[]>();
+  const behind = new Map<string, string>();
   const queue = [...args];
   for (let argument = queue.shift(); argument !== undefined; argument = queue.shift()) {
     if (argument === "--") {
@@ -45,8 +48,11 @@ export function parseArguments(
     const spec = specs.find((candidate) => candidate.flag === name || candidate.short === name);
     if (spec === undefined) throw usage(`unknown option ${name}`, command, nearest(name, specs));
     const given = values.get(spec.flag) ?? [];
-    if (spec.optional === true) given.push(attached ?? "");
-    else if (spec.value === undefined) {
+    if (spec.optional === true) {
+      given.push(attached ?? "");
+      const [next] = queue;
+      if (attached === undefined && next !== undefined && !next.startsWith("-")) behind.set(spec.flag, next);
+    } else if (spec.value === undefined) {
       if (attached !== undefined) throw usage(`${spec.flag} takes no value`, command);
       given.push("");
     } else {
@@ -63,6 +69,7 @@ export function parseArguments(
     has: (flag) => values.has(flag),
     one: (flag) => values.get(flag)?.[0] ?? null,
     all: (flag) => values.get(flag) ?? [],
+    behind: (flag) => behind.get(flag) ?? null,
   };
 }
 
@@ -79,6 +86,7 @@ export function argumentsWith(
     has: (flag) => (own(flag) === undefined ? args.has(flag) : own(flag)?.length !== 0),
     one: (flag) => (own(flag) === undefined ? args.one(flag) : (own(flag)?.[0] ?? null)),
     all: (flag) => [...(own(flag) ?? args.all(flag))],
+    behind: args.behind,
   };
 }
 

@@ -18,7 +18,7 @@ import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
 import { type Arguments, type FlagSpec, parseDuration, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
-import { checkPromptFits, noPrompt, promptFlags, readPrompt } from "./prompt.ts";
+import { branchMeant, checkPromptFits, noPrompt, promptFlags, readPrompt } from "./prompt.ts";
 import { contextFlags, withContext } from "./prompt-context.ts";
 
 export const orderFlags: readonly FlagSpec[] = [
@@ -177,7 +177,7 @@ function agentOf(args: Arguments, context: Context, command: string): { adapter:
   const hasPrompt = args.one("--prompt") !== null || args.one("--file") !== null;
   if (named !== null && (others.length > 0 || hasPrompt)) return { adapter: named, words: others };
   if (first !== undefined && named === null && (others.length > 0 || hasPrompt))
-    throw usage(noAgentText(first), command);
+    throw usage(noAgentText(first), command, branchMeant(args, [first]));
   if (named !== null) throw usage(`${command} ${first} needs a prompt`, command);
   if (first === undefined && !hasPrompt) throw noPrompt(command);
   return { adapter: onlyInstalled(context, command), words: args.words };

@@ -17,9 +17,10 @@ const mostBytes = 16 * 1024 * 1024;
 /** `words`: what is left of the words once everything else was taken from them. */
 export function readPrompt(args: Arguments, words: readonly string[], command: string): string {
   const [word, extra] = words;
-  if (extra !== undefined) throw usage(`one prompt, please: put it in quotes (what is "${extra}"?)`, command);
+  const meant = branchMeant(args, words);
+  if (extra !== undefined) throw usage(`one prompt, please: put it in quotes (what is "${extra}"?)`, command, meant);
   const sources = [word, args.one("--prompt"), args.one("--file")].filter((source) => source != null);
-  if (sources.length > 1) throw usage("the prompt was given twice", command);
+  if (sources.length > 1) throw usage("the prompt was given twice", command, meant);
   if (sources.length === 0) throw noPrompt(command);
   const file = args.one("--file");
   const bytes = file !== null && file !== "-" ? readFile(file) : word === "-" || file === "-" ? readStdin() : null;
@@ -27,6 +28,12 @@ export function readPrompt(args: Arguments, words: readonly string[], command: s
   if (text.includes("\0")) throw usage("the prompt holds a NUL character, which no agent takes", command);
   if (text.trim() === "") throw usage("the prompt is empty", command);
   return text;
+}
+
+/** One of these words stands where the branch of --worktree would, if that were given without =. */
+export function branchMeant(args: Arguments, words: readonly string[]): string | null {
+  const word = args.behind("--worktree");
+  return word !== null && words.includes(word) && !/\s/.test(word) ? `--worktree=${word}` : null;
 }
 
 export const noPrompt = (command: string): AgentctlError =>

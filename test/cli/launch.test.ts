@@ -359,6 +359,21 @@ describe("the prompt", () => {
     expectNothing(world);
   });
 
+  test.each([
+    [["demo", "--worktree", "feature/z", "fix it"], "did you mean --worktree=feature/z? agentctl launch --help"],
+    [["demo", "fix it", "--worktree", "feature/z"], "did you mean --worktree=feature/z? agentctl launch --help"],
+    [["demo", "--worktree", "feature/z", "-p", "x"], "did you mean --worktree=feature/z? agentctl launch --help"],
+    [["--worktree", "feature/z", "demo", "fix it"], "did you mean --worktree=feature/z? agentctl launch --help"],
+    [["--agent", "demo", "--worktree", "z", "x"], "did you mean --worktree=z? agentctl launch --help"],
+    [["--worktree", "demo", "fix", "it"], "agentctl launch --help"],
+    [["demo", "--worktree", "fix it", "-p", "x"], "agentctl launch --help"],
+  ])("%j: a branch behind --worktree without = is no prompt, and that is said", async (args, hint) => {
+    await using world = new ActingWorld();
+    const { code, err } = await world.agentctl("launch", ...args);
+    expect([code, err.split("\n  ")[1]]).toEqual([2, `${hint}\n`]);
+    expectNothing(world);
+  });
+
   test("is in nobody's arguments and nobody's environment, and in no file that others can read", async () => {
     await using world = new ActingWorld();
     const secret = "the-secret-of-this-prompt";
