@@ -118,6 +118,8 @@ function isOurs(folder: string, uid: number): boolean {
 }
 
 export interface Occupant {
+  /** A person's: no session, which one could wait for. */
+  isLock: boolean;
   /** Why nobody else should begin there; null: it is only worth a word. */
   refuses: boolean;
   /** Just beginning, or without a session: in a moment it may be something else, or gone. */
@@ -145,14 +147,16 @@ export function occupantsOf(
   const locks = readLocks(env, around.list.at).locks.filter((lock) => lock.place === place);
   const starting = startingHolders(around).filter((row) => placeOf(row.cwd) === place);
   return [
-    ...locks.map((lock) => ({ refuses: true, isPassing: false, pids: [], text: lockedText(lock) })),
+    ...locks.map((lock) => ({ isLock: true, refuses: true, isPassing: false, pids: [], text: lockedText(lock) })),
     ...here.map((session) => ({
+      isLock: false,
       refuses: isBusy(session),
       isPassing: isNameless(session),
       pids: session.processes.map(({ identity }) => identity.pid),
       text: describe(session),
     })),
     ...starting.map(({ pid }) => ({
+      isLock: false,
       refuses: true,
       isPassing: true,
       pids: [pid],

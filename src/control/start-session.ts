@@ -153,8 +153,13 @@ function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occu
   const busy = occupants.filter(({ refuses }) => refuses);
   if (busy.length > 0 && !share) {
     const message = [`${cwd} is occupied:`, ...busy.map(({ text }) => `  ${text}`)].join("\n");
-    const hint = "agentctl wait waits for it; --worktree gives it a place of its own; --share begins all the same";
-    throw new AgentctlError("refused", message, { hint });
+    const hints = [
+      ...(busy.some(({ isLock }) => isLock) ? ["agentctl lock list shows the lock, agentctl lock rm ends it"] : []),
+      ...(busy.every(({ isLock }) => isLock) ? [] : ["agentctl wait waits for it"]),
+      "--worktree gives it a place of its own",
+      "--share begins all the same",
+    ];
+    throw new AgentctlError("refused", message, { hint: hints.join("; ") });
   }
   for (const { text } of occupants) warn(`not alone: ${text}`);
 }

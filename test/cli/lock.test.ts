@@ -18,6 +18,8 @@ test("a locked place refuses launches, with who, until when and why; --share beg
   const refused = await world.agentctl("launch", "demo", "x", "--permission", "edit");
   expect(refused).toMatchObject({ code: 5, out: "" });
   expect(refused.err).toContain(`locked by anna until ${lock?.["until"]}: release in progress`);
+  const ways = "--worktree gives it a place of its own; --share begins all the same\n";
+  expect(refused.err).toContain(`\n  agentctl lock list shows the lock, agentctl lock rm ends it; ${ways}`);
   expect(world.launchedAgents()).toEqual([]);
   expect((await world.agentctl("launch", "demo", "x", "--permission", "edit", "--share")).code).toBe(0);
   expect(await world.agentctl("lock", "rm")).toMatchObject({ code: 0 });
