@@ -273,8 +273,9 @@ const longestName = 200;
 function nameIn(args: Arguments, flag: string, command: string): string | null {
   const name = args.one(flag);
   if (name === null) return null;
-  const isPlain = /^[\p{L}\p{N}][\p{L}\p{N} ._/-]*$/u.test(name) && name.length <= longestName;
-  if (!isPlain) throw usage(`${flag} takes letters, digits, spaces and . _ / -`, command);
+  if (name.length > longestName) throw usage(`${flag} may have ${longestName} characters at most`, command);
+  if (!/^[\p{L}\p{N} ._/-]*$/u.test(name)) throw usage(`${flag} takes letters, digits, spaces and . _ / -`, command);
+  if (!/^[\p{L}\p{N}]/u.test(name)) throw usage(`${flag} must begin with a letter or a digit`, command);
   return name;
 }
 

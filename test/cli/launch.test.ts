@@ -86,6 +86,20 @@ describe("the answer", () => {
     expect((await world.json<{ id: string }>("status", "api fix")).id).toBe(id);
   });
 
+  test.each([
+    ["-dash", "must begin with a letter or a digit"],
+    ["", "must begin with a letter or a digit"],
+    ["n".repeat(201), "may have 200 characters at most"],
+    ["a*b", "takes letters, digits, spaces and . _ / -"],
+  ])("%j is no name, and why is said", async (name, why) => {
+    await using world = new ActingWorld();
+    for (const flag of ["--name", "--group"]) {
+      const { code, err } = await world.agentctl("launch", "demo", "x", flag, name);
+      expect([code, err]).toEqual([2, `agentctl: ${flag} ${why}\n  agentctl launch --help\n`]);
+    }
+    expectNothing(world);
+  });
+
   test("a name that a live session has is refused; after its end it can be had again", async () => {
     await using world = new ActingWorld();
     const first = await world.launched("tool:until [ -e go ]; do sleep 0.02; done", "--name", "n");
