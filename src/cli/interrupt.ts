@@ -12,6 +12,7 @@ import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { isHosted, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
 import { oneLine } from "../lib/width.ts";
+import { wantedOr, withIds } from "../observe/wanted.ts";
 import { adapterOf, checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -52,9 +53,11 @@ export const interrupt: Command = {
     const keys = new Set(open.map(({ session }) => keyOf(session)));
     const mine = (seen: Rows) => seen.rows.map(({ session }) => session).filter((each) => keys.has(keyOf(each)));
     const deadline = deadlineIn(patienceMs);
+    // `pid:` and `@self` name nobody who has stopped.
+    const later = wantedOr(wanted, withIds(rows.map(({ session }) => session.id)));
     const wait = (timeoutMs: number) =>
       waitFor({
-        look: () => lookAtRows(context, wanted),
+        look: () => lookAtRows(context, later),
         isEnough: (seen) => (mine(seen).some(hasTurn) ? false : mine(seen).some(isLeaving) ? "for now" : true),
         sessions: mine,
         timeoutMs,

@@ -19,8 +19,9 @@ const notFound: Record<string, string> = {
 };
 
 /**
- * A look at the sessions that these references may mean, and what was looked for, for those who look again. Where somebody lives in
- * this place, `.` means none of those that were here before: they need not be read, and there may be ten thousand.
+ * A look at the sessions that these references may mean, and what was looked for: who looks again asks for those that were
+ * found, too. Where somebody lives in this place, `.` means none of those that were here before: they need not be read, and there
+ * may be ten thousand.
  */
 export async function lookFor<T extends Rows>(
   references: readonly string[],
@@ -30,9 +31,7 @@ export async function lookFor<T extends Rows>(
 ): Promise<{ all: T; wanted: Wanted }> {
   const wanted = wantedOr(meantBy(references, context), others);
   const all = await look(context, wanted);
-  if (!references.includes(".")) return { all, wanted };
-  const living = liveHere(all, context).map(({ session }) => session.id);
-  if (living.length > 0) return { all, wanted: wantedOr(wanted, withIds(living)) };
+  if (!references.includes(".") || liveHere(all, context).length > 0) return { all, wanted };
   return { all: await look(context, "all"), wanted: "all" };
 }
 

@@ -48,6 +48,18 @@ describe("a headless agent", () => {
     });
   }, 25_000);
 
+  test("called by its pid, or from its place", async () => {
+    await using stage = new Stage();
+    for (const way of ["pid", "place"]) {
+      const id = await working(stage);
+      const { process: agent } = await stage.until(id, "working");
+      const reference = way === "pid" ? `pid:${agent?.pid}` : ".";
+      const answer = await stage.run(["interrupt", reference], { cwd: stage.folder("work") });
+      expect(answer).toEqual({ code: 0, out: `${short(id)} is interrupted\n`, err: "" });
+      await until("everything's end", () => stage.pids().length === 0);
+    }
+  });
+
   test("--json is the session as it is now", async () => {
     await using stage = new Stage();
     const id = await working(stage);
