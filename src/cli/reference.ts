@@ -5,6 +5,7 @@ import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
+import { mountTable } from "../observe/mounts.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped, type Wanted, type WantedSome, wantedOr, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
@@ -31,7 +32,7 @@ export async function lookFor<T extends Rows>(
 ): Promise<{ all: T; wanted: Wanted }> {
   const wanted = wantedOr(meantBy(references, context), others);
   const all = await look(context, wanted);
-  if (!references.includes(".") || liveHere(all, context).length > 0) return { all, wanted };
+  if (!references.includes(".") || rowsHere(all, context).some(isLive)) return { all, wanted };
   return { all: await look(context, "all"), wanted: "all" };
 }
 
@@ -135,16 +136,21 @@ function sessionAbove(rows: readonly Row[], { env }: Context): Row[] {
 
 /** Of several the live ones: who asks for "the session here" means the one that is there. */
 function sessionsHere(all: Rows, context: Context): Row[] {
-  const live = liveHere(all, context);
-  return live.length > 0 ? live : rowsHere(all, context);
+  const here = rowsHere(all, context);
+  const live = here.filter(isLive);
+  return live.length > 0 ? live : here;
 }
 
-const liveHere = (all: Rows, context: Context): Row[] =>
-  rowsHere(all, context).filter(({ session }) => session.status.state !== "stopped");
+const isLive = ({ session }: Row): boolean => session.status.state !== "stopped";
 
+/** Ten thousand sessions have few directories. */
 function rowsHere({ rows }: Rows, { cwd }: Context): Row[] {
-  const place = placeOf(cwd);
-  return rows.filter(({ session }) => place !== null && placeOf(session.cwd) === place);
+  const mounts = mountTable();
+  const place = placeOf(cwd, mounts);
+  if (place === null) return [];
+  const directories = new Set(rows.map(({ session }) => session.cwd));
+  const here = new Set([...directories].filter((directory) => placeOf(directory, mounts) === place));
+  return rows.filter(({ session }) => here.has(session.cwd));
 }
 
 function ambiguous(reference: string, found: readonly Row[]): AgentctlError {

@@ -12,12 +12,18 @@ export interface Work {
   /** Processes whose stat line was read, and those of which more was read. */
   processes: number;
   detailed: number;
+  /** How often the table of mounts was read, and a directory's own name asked for. */
+  mountTables: number;
+  located: number;
 }
 
 // A copy: what is mocked is mocked for everybody.
 const real: typeof Fs = { ...process.getBuiltinModule("node:fs") };
 
-const nothing: Work = { opened: 0, bytes: 0, listed: 0, asked: 0, processes: 0, detailed: 0 };
+const nothing: Work = {
+  ...{ opened: 0, bytes: 0, listed: 0, asked: 0 },
+  ...{ processes: 0, detailed: 0, mountTables: 0, located: 0 },
+};
 let work: Work = { ...nothing };
 const ofKernel = new Set<number>();
 
@@ -35,6 +41,7 @@ mock.module("node:fs", () => ({
     const [path] = args;
     if (/^\/proc\/\d+\/stat$/.test(String(path))) work.processes += 1;
     if (/^\/proc\/\d+\/cmdline$/.test(String(path))) work.detailed += 1;
+    if (path === "/proc/self/mountinfo") work.mountTables += 1;
     const content = real.readFileSync(...args);
     if (isKernels(path)) return content;
     work.opened += 1;
@@ -57,6 +64,10 @@ mock.module("node:fs", () => ({
   statSync: (...args: Parameters<typeof real.statSync>) => {
     if (!isKernels(args[0])) work.asked += 1;
     return real.statSync(...args);
+  },
+  realpathSync: (path: string): string => {
+    work.located += 1;
+    return real.realpathSync(path);
   },
 }));
 

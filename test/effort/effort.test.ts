@@ -7,6 +7,8 @@ import { workOf } from "./counting-fs.ts";
 
 const { adapters } = await import("../../src/adapters/registry.ts");
 const { lookAtSessions } = await import("../../src/observe/observe.ts");
+const { lookFor, resolve } = await import("../../src/cli/reference.ts");
+const { lookAtRows } = await import("../../src/cli/sessions.ts");
 const { noneStopped } = await import("../../src/observe/wanted.ts");
 
 const folder = throwAwayFolder();
@@ -58,6 +60,19 @@ describe("of six hundred sessions that nobody has", () => {
   test("status opens the one that is meant", async () => {
     const { opened } = await workOf(look({ ids: new Set([idOf(7)]) }));
     expect(opened).toBe(2);
+  });
+
+  test("`.` asks about each directory once, and reads the table of mounts once", async () => {
+    const quiet = () => {};
+    const env = { HOME: folder.path, PATH: "/bin" };
+    const context = { env, cwd: folder.path, out: quiet, err: quiet };
+    const { all } = await lookFor(["."], context, lookAtRows);
+    const directories = new Set(all.rows.map(({ session }) => session.cwd));
+    const { mountTables, located } = await workOf(async () => expect(() => resolve(".", all, context)).toThrow());
+    expect(all.rows.length).toBe(2 * many);
+    expect(mountTables).toBe(1);
+    expect(located).toBeLessThanOrEqual(directories.size + 1);
+    expect(directories.size).toBeLessThan(20);
   });
 
   test("list -a opens each once", async () => {
