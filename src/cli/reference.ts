@@ -3,6 +3,7 @@ import { isMarked } from "../control/guard.ts";
 import { type ReadNote, readNotes } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
+import { likeness } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
 import { mountTable } from "../observe/mounts.ts";
@@ -77,9 +78,12 @@ function candidates(reference: string, all: Rows, context: Context): Row[] {
   const wanted = reference.toLowerCase();
   const exact = rows.filter((row) => row.session.id?.toLowerCase() === wanted);
   if (exact.length > 0) return exact;
-  const named = newestNamed(rows, reference);
-  if (named.length > 0) return named;
-  return reference.length === 0 ? [] : rows.filter((row) => row.session.id?.toLowerCase().startsWith(wanted));
+  const begun = rows.filter((row) => reference !== "" && row.session.id?.toLowerCase().startsWith(wanted));
+  const [named] = newestNamed(rows, reference);
+  if (named === undefined) return begun;
+  // A name of a few letters begins many ids. One that looks like what tables show of another session is not a name alone.
+  const shown = begun.filter((row) => row !== named && wanted.length >= Math.min(likeness, row.ref.length));
+  return [named, ...shown];
 }
 
 /** Also an older launch of a session that was continued since. */
@@ -154,10 +158,16 @@ function rowsHere({ rows }: Rows, { cwd }: Context): Row[] {
 }
 
 function ambiguous(reference: string, found: readonly Row[]): AgentctlError {
-  const list = found.slice(0, 10).map(({ ref, session }) => oneLine(`${ref}  ${session.agent}  ${session.cwd ?? ""}`));
+  const list = found
+    .slice(0, 10)
+    .map((row) => oneLine(`${refBeside(reference, row)}  ${row.session.agent}  ${row.session.cwd ?? ""}`));
   const more = found.length > 10 ? [`  … and ${found.length - 10} more`] : [];
   const message = [`${reference} could be ${found.length} sessions:`, ...list.map((line) => `  ${line}`), ...more].join(
     "\n",
   );
   return new AgentctlError("ambiguous", message, { hint: "use a longer prefix" });
 }
+
+/** What is somebody else's name does not mean this one alone. */
+const refBeside = (reference: string, { ref, session }: Row): string =>
+  ref.toLowerCase() === reference.toLowerCase() ? (session.id ?? ref) : ref;

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../package.json";
+import { Stage } from "./live.ts";
 import { binary, type Listed, World } from "./world.ts";
 
 const done = [
@@ -128,6 +129,19 @@ describe("a reference", () => {
     await world.until(agent.id, "idle");
     expect(JSON.parse(readFileSync(answer, "utf8"))).toMatchObject({ id: agent.id, activity: "working" });
     expect((await world.run(["status", "@self"])).code).toBe(3);
+  });
+
+  test("that is one session's name and what is shown of another one is refused with both", async () => {
+    await using world = new Stage();
+    const other = world.record(done);
+    const { ref } = (await world.list()).sessions[0] ?? { ref: "" };
+    const named = await world.past("done", "--name", ref);
+    const { code, err } = await world.run(["status", ref]);
+    expect([code, err.includes(named.slice(0, 8)), err.includes(other)]).toEqual([4, true, true]);
+    for (const id of [other, named]) expect((await world.json<Listed>("status", id)).id).toBe(id);
+    // Names of a few letters stay names.
+    const short = await world.past("done", "--name", other.slice(0, 2));
+    expect((await world.json<Listed>("status", other.slice(0, 2))).id).toBe(short);
   });
 
   test("by name follows the newest live launch; notes decorate rows and never make one", async () => {
