@@ -4,12 +4,13 @@ import { type ReadNote, readNotes } from "../control/notes.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import { likeness } from "../core/session.ts";
-import { oneLine } from "../lib/width.ts";
 import { ownAncestors } from "../observe/ancestors.ts";
 import { mountTable } from "../observe/mounts.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped, type Wanted, type WantedSome, wantedOr, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
+import { terminalOf } from "./render.ts";
+import { sessionTable } from "./session-table.ts";
 import type { Row, Rows } from "./sessions.ts";
 
 const hint = "agentctl list -a --since 365d shows all of a year";
@@ -52,7 +53,7 @@ export function resolve(reference: string, all: Rows, context: Context): Row {
   const found = candidates(reference, all, context);
   const [only] = found;
   if (found.length === 1 && only !== undefined) return only;
-  if (found.length > 1) throw ambiguous(reference, found);
+  if (found.length > 1) throw ambiguous(reference, found, all, context);
   // A name stands in a note: where one cannot be read it may be that name's.
   const isNoted = all.problems.some(({ code }) => code === "note-unreadable") && !/^(pid:|\.$|@self$)/.test(reference);
   if (!all.complete || isNoted) {
@@ -157,15 +158,19 @@ function rowsHere({ rows }: Rows, { cwd }: Context): Row[] {
   return rows.filter(({ session }) => here.has(session.cwd));
 }
 
-function ambiguous(reference: string, found: readonly Row[]): AgentctlError {
-  const list = found
-    .slice(0, 10)
-    .map((row) => oneLine(`${refBeside(reference, row)}  ${row.session.agent}  ${row.session.cwd ?? ""}`));
-  const more = found.length > 10 ? [`  … and ${found.length - 10} more`] : [];
-  const message = [`${reference} could be ${found.length} sessions:`, ...list.map((line) => `  ${line}`), ...more].join(
-    "\n",
-  );
-  return new AgentctlError("ambiguous", message, { hint: "use a longer prefix" });
+const mostShown = 10;
+
+function ambiguous(reference: string, found: readonly Row[], { at }: Rows, context: Context): AgentctlError {
+  const rows = found.slice(0, mostShown).map((row) => ({ ...row, ref: refBeside(reference, row) }));
+  const { columns } = terminalOf(context);
+  const lines = sessionTable(rows, at, context, { columns: columns - 2, colour: false })
+    .trimEnd()
+    .split("\n");
+  const more = found.length > mostShown ? [`… and ${found.length - mostShown} more`] : [];
+  const list = [...lines, ...more].map((line) => `  ${line}`);
+  return new AgentctlError("ambiguous", [`${reference} could be ${found.length} sessions:`, ...list].join("\n"), {
+    hint: "the first word of a line means that one alone",
+  });
 }
 
 /** What is somebody else's name does not mean this one alone. */

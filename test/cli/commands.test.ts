@@ -106,6 +106,20 @@ describe("a reference", () => {
     expect((await world.run(["status", "."], { cwd: below })).code).toBe(4);
   });
 
+  test("that fits several shows what there is to choose by", async () => {
+    await using world = new Stage();
+    const named = await world.past("paint the door", "--name", "painter");
+    const other = world.record([{ type: "prompt", text: "count the beans" }]);
+    const { code, err } = await world.run(["status", "."], { cwd: world.folder("work") });
+    expect(code).toBe(4);
+    const lines = err.split("\n");
+    expect(lines.find((line) => line.includes(named.slice(0, 8)))).toMatch(
+      / painter +demo +completed .*paint the door/,
+    );
+    expect(lines.find((line) => line.includes(other.slice(0, 8)))).toMatch(/ demo +cut-off .*count the beans/);
+    expect(err).not.toContain("prefix");
+  });
+
   test("`.` is the one that lives here; where nobody does, the one that did", async () => {
     await using world = new World();
     const cwd = world.folder("work");
