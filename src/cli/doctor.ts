@@ -115,7 +115,7 @@ const storeChecks = ({ stores }: Evidence): Check[] =>
       found: store.listing.ok
         ? [`${counted(store.rows.length, "session")} in ${store.home}`, ...extras].join(", ")
         : `${store.listing.problem.source}: ${store.listing.problem.message}`,
-      advice: store.listing.ok ? null : "its stopped sessions show as unknown until this folder can be read",
+      advice: store.listing.ok ? null : "its stopped sessions are not shown until this folder can be read",
       ...(store.listing.ok ? {} : { about: store.listing.problem }),
     };
   });

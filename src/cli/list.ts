@@ -171,6 +171,8 @@ function listJson(
   return `${JSON.stringify({ schema: 1, host: hostname(), at, complete, omitted, sessions: rows.map(sessionJson), conflicts: clean(conflictsJson(conflicts)), problems: clean(problems) })}\n`;
 }
 
+const unreadNote = "No sessions that could be read; agentctl doctor says what could not.";
+
 function listText(
   all: Rows,
   rows: readonly Row[],
@@ -178,7 +180,7 @@ function listText(
   context: Context,
 ): string {
   const notes = [
-    rows.length === 0 ? "No sessions." : null,
+    rows.length > 0 ? null : all.complete ? "No sessions." : unreadNote,
     omitted.older > 0 ? `${omitted.older} older not shown (--since 90d shows more).` : null,
     omitted.beyondLimit > 0 ? `${omitted.beyondLimit} more not shown (--limit).` : null,
   ].filter((note) => note !== null);

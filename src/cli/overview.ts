@@ -34,7 +34,7 @@ export const overview: Command = {
     });
     const text = blocks.join("");
     const count = all.rows.length + all.unopened.reduce((sum, { ids }) => sum + ids.length, 0);
-    context.out(text === "" ? nothing(count) : text);
+    context.out(text !== "" ? text : all.complete ? nothing(count) : unread);
     context.err(problemLines(all.problems));
     return 0;
   },
@@ -52,3 +52,6 @@ const nothing = (stopped: number): string =>
   stopped > 0
     ? "No agent is running here. `agentctl list -a` shows what stopped, `agentctl --help` what else there is.\n"
     : "No agent session on this machine yet. `agentctl demo` shows what agentctl does, `agentctl --help` what else there is.\n";
+
+const unread =
+  "No agent that could be seen is running here. `agentctl doctor` says what could not be read, `agentctl list -a` shows what stopped.\n";

@@ -122,6 +122,18 @@ test("a store that cannot be read is a problem, its absence is none; live agents
   expect((await world.run(["doctor"])).code).toBe(8);
 });
 
+test("what could not be read is not called empty", async () => {
+  await using world = new World();
+  mkdirSync(world.home);
+  writeFileSync(join(world.home, "sessions"), "not a folder");
+  for (const words of [["list"], ["list", "-a"], []]) {
+    const { code, out, err } = await world.run(words);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^No (sessions|agent) that could be (read|seen)\b.*agentctl doctor/);
+    expect(err).toContain("not a folder");
+  }
+});
+
 test("one bad file costs one row", async () => {
   await using world = new World();
   const good = world.record(done);
