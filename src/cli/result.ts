@@ -18,7 +18,8 @@ export const result: Command = {
     "costSource, denied. A cost that the agent did not write is estimated from a price list.",
     "Exit codes: 0 the turn completed; 10 it failed, was interrupted or cut off (text: what was said until then);",
     "6 the turn is still going on, or 11 it waits for a person: there is no final answer yet, and none is printed;",
-    "8 cannot tell how the turn ended; 3 no such session, or it has written nothing.",
+    "11 also where the session goes on under another id: the answer is printed; 8 cannot tell how the turn ended;",
+    "3 no such session, or it has written nothing.",
   ].join("\n"),
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [
@@ -55,11 +56,16 @@ export interface Ending {
  * How the last turn ended. A session that runs may have ended its turn, too: it is idle then. `said`: the agent's own last
  * word on its output, where its record does not say.
  */
-export function endingOf({ status, record, waiting }: Session, said: Outcome | null = null): Ending {
+export function endingOf({ status, record, waiting, continuedBy }: Session, said: Outcome | null = null): Ending {
   const turn = record?.turn ?? null;
   if (status.state === "unknown")
     return { code: exitCodes["cannot-tell"], outcome: null, final: true, note: `is unknown: ${status.why}` };
-  if (status.state === "stopped") return ended(status.outcome ?? said, "did not say how its turn ended");
+  if (status.state === "stopped") {
+    const own = ended(status.outcome ?? said, "did not say how its turn ended");
+    return continuedBy === null
+      ? own
+      : { ...own, code: exitCodes["needs-a-person"], note: `goes on as ${continuedBy}` };
+  }
   if (status.activity === "waiting") {
     const note = `has no final answer yet, it waits for a person: ${waiting?.text ?? waiting?.kind ?? ""}`;
     return { code: exitCodes["needs-a-person"], outcome: null, final: false, note };

@@ -305,6 +305,15 @@ describe("result", () => {
     expect(await world.json("result", cut)).toMatchObject({ outcome: "cut-off", text: "half a" });
   });
 
+  test("of a session that goes on under another id: its answer, and where; exit 11", async () => {
+    await using world = new World();
+    const next = crypto.randomUUID();
+    const id = world.record([...talk, { type: "continued", by: next }]);
+    const err = `agentctl: ${id.slice(0, 8)} goes on as ${next}\n`;
+    expect(await world.run(["result", id])).toEqual({ code: 11, out: "It is blue.\n", err });
+    expect(await world.run(["result", id, "--json"])).toMatchObject({ code: 11, err });
+  });
+
   test("of a session that works or waits: none yet; of an idle one: its last turn's", async () => {
     await using world = new World();
     const working = world.start(["prompt:x", "say:so far", "work:60"]);
