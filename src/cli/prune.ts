@@ -5,6 +5,7 @@ import { forgetKept, keptLaunches } from "../control/keep.ts";
 import { oneAtATime } from "../control/places.ts";
 import { lookAround } from "../control/surroundings.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
 import { cacheFolder } from "../observe/homes.ts";
 import { bytesBelow } from "../observe/sizes.ts";
 import { type Arguments, parseDuration } from "./arguments.ts";
@@ -34,16 +35,17 @@ export const prune: Command = {
     const before = args.one("--older");
     const olderMs = before === null ? 0 : parseDuration(before, "prune");
     const { over, inUse, cache } = await found(olderMs, context);
-    if (inUse > 0) context.err(`agentctl: ${inUse} ${inUse === 1 ? "launch is" : "launches are"} in use and stay\n`);
+    // Of a dry run this is the answer; else it is what a person is asked about.
+    const say = (text: string) =>
+      args.has("--dry-run") ? context.out(`${text}\n`) : context.err(`agentctl: ${text}\n`);
+    if (inUse > 0) say(inUse === 1 ? "1 launch is in use and stays" : `${inUse} launches are in use and stay`);
     if (over.length === 0 && cache === 0) {
       context.out("nothing can go\n");
       return 0;
     }
     for (const { id, note, bytes } of over)
-      context.err(
-        `agentctl: launch ${id}${note?.name == null ? "" : ` (${note.name})`} can go: ${shortBytes(bytes)}\n`,
-      );
-    if (cache > 0) context.err(`agentctl: the cache can go: ${shortBytes(cache)}\n`);
+      say(`launch ${id}${note?.name == null ? "" : ` (${oneLine(note.name)})`} can go: ${shortBytes(bytes)}`);
+    if (cache > 0) say(`the cache can go: ${shortBytes(cache)}`);
     if (args.has("--dry-run") || !isWanted(over.length, args, context)) return 0;
     // Looked at again: somebody may have begun to use one of them while we asked.
     const bytes = await oneAtATime(context.env, async () => {

@@ -27,7 +27,8 @@ export const worktree: Command = {
     "remove refuses where work would be lost (uncommitted files, commits that are neither merged nor pushed), where nobody can",
     "tell, where a process of yours stands in it (a setup, a shell), and where a session is live. --discard means it, but never",
     "removes a worktree under a live session. prune takes those that agentctl made and that hold nothing that is not elsewhere.",
-    "Branches that agentctl made go with their worktrees; so do ignored files, which are named.",
+    "Branches that agentctl made go with their worktrees; so do ignored files, which are named. JSON of remove and prune: a list",
+    "of path, branch, result (removed, can-go, stays), branchRemoved, bytes, ignored, and keep: why it stays.",
   ].join("\n"),
   flags: [
     { flag: "--discard", help: "remove: also with uncommitted files and commits that are nowhere else" },
@@ -126,7 +127,10 @@ async function remove(names: readonly string[], args: Arguments, context: Contex
       const reasons = reasonsToKeep(each).filter(({ final }) => final || !args.has("--discard"));
       if (reasons.length > 0) throw refusal(each, reasons);
     }
-    for (const each of chosen) await takeAway(each, repository, args.has("--discard"), context);
+    const say = sayer(args.has("--json") ? "talk" : "answer", context);
+    const gone: Fate[] = [];
+    for (const each of chosen) gone.push(await takeAway(each, repository, args.has("--discard"), say, context));
+    if (args.has("--json")) context.out(`${JSON.stringify(clean(gone))}\n`);
     return 0;
   });
 }
@@ -159,11 +163,35 @@ async function takeAway(
   each: WorktreeFacts,
   repository: Repository,
   discard: boolean,
+  say: Say,
   context: Context,
-): Promise<void> {
+): Promise<Fate> {
   const branch = await removeWorktree(each, repository, discard, context.env);
   const gone = `removed ${homeRelative(oneLine(each.path), context)}${branch === null ? "" : ` and its branch ${branch}`}`;
-  context.out(`${gone}${ignoredText(each)}\n`);
+  say(`${gone}${ignoredText(each)}`);
+  return { ...fateOf(each, []), result: "removed", branchRemoved: branch !== null };
+}
+
+type Say = (text: string) => void;
+
+const sayer = (as: "answer" | "talk", context: Context): Say =>
+  as === "answer" ? (text) => context.out(`${text}\n`) : (text) => context.err(`agentctl: ${text}\n`);
+
+/** What became of a worktree, or would. */
+interface Fate {
+  path: string;
+  branch: string | null;
+  result: "removed" | "can-go" | "stays";
+  branchRemoved: boolean;
+  bytes: number;
+  ignored: string[];
+  keep: string[];
+}
+
+function fateOf(each: WorktreeFacts, keep: string[] = reasonsToKeep(each).map(({ why }) => why)): Fate {
+  const { path, branch, bytes, contents } = each;
+  const result = keep.length > 0 ? "stays" : "can-go";
+  return { path, branch, result, branchRemoved: false, bytes, ignored: contents.known ? contents.ignored : [], keep };
 }
 
 /** Nobody's work, but perhaps somebody's passwords. */
@@ -171,47 +199,47 @@ const ignoredText = ({ contents }: WorktreeFacts): string =>
   contents.known && contents.ignored.length > 0 ? `, with ignored: ${oneLine(someOf(contents.ignored))}` : "";
 
 async function prune(args: Arguments, context: Context): Promise<number> {
-  const { worktrees } = await look(context, everybodyThere);
-  const ready = worktrees.filter((each) => each.isOurs && reasonsToKeep(each).length === 0);
-  const kept = worktrees.filter((each) => each.isOurs && !ready.includes(each));
-  for (const each of kept)
-    context.err(
-      `agentctl: ${oneLine(each.path)} stays: ${oneLine(
-        reasonsToKeep(each)
-          .map(({ why }) => why)
-          .join("; "),
-      )}\n`,
-    );
-  if (ready.length === 0) {
-    context.out("no worktree can go\n");
-    return 0;
-  }
+  const ours = (await look(context, everybodyThere)).worktrees.filter(({ isOurs }) => isOurs);
+  const ready = ours.filter((each) => reasonsToKeep(each).length === 0);
+  const isJson = args.has("--json");
+  const say = sayer(args.has("--dry-run") && !isJson ? "answer" : "talk", context);
+  for (const each of ours) if (!ready.includes(each)) say(staysText(each, fateOf(each).keep));
   for (const each of ready)
-    context.err(
-      `agentctl: ${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}${ignoredText(each)}\n`,
-    );
-  if (args.has("--dry-run")) return 0;
-  if (!args.has("--yes")) {
-    if (!canAsk()) throw new AgentctlError("refused", "removing them needs a yes", { hint: "-y says it" });
-    if (!confirm(`remove ${ready.length === 1 ? "it" : `these ${ready.length}`}?`, context)) return 0;
+    say(`${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}${ignoredText(each)}`);
+  if (ready.length === 0 && !isJson) context.out("no worktree can go\n");
+  if (ready.length === 0 || args.has("--dry-run") || !isWanted(ready.length, args, context)) {
+    if (isJson) context.out(`${JSON.stringify(clean(ours.map((each) => fateOf(each))))}\n`);
+    return 0;
   }
   // Looked at again under the lock: somebody may have begun in one of them meanwhile.
   return await oneAtATime(context.env, async () => {
-    const { repository, worktrees: now } = await look(context, everybodyThere);
-    const going = now.filter(
-      (each) => ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0,
-    );
+    const { repository, worktrees } = await look(context, everybodyThere);
+    const isMeant = (each: WorktreeFacts): boolean =>
+      ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0;
+    const fates: Fate[] = [];
     let code = 0;
-    for (const each of going)
+    for (const each of worktrees.filter(({ isOurs }) => isOurs))
       try {
-        await takeAway(each, repository, false, context);
+        const tell = sayer(isJson ? "talk" : "answer", context);
+        fates.push(isMeant(each) ? await takeAway(each, repository, false, tell, context) : fateOf(each));
       } catch (error) {
         if (!(error instanceof AgentctlError)) throw error;
-        context.err(`agentctl: ${oneLine(each.path)} stays: ${oneLine(error.message)}\n`);
+        say(staysText(each, [error.message]));
+        fates.push(fateOf(each, [error.message]));
         code = exitCodes.failed;
       }
+    if (isJson) context.out(`${JSON.stringify(clean(fates))}\n`);
     return code;
   });
+}
+
+const staysText = ({ path }: WorktreeFacts, why: readonly string[]): string =>
+  `${oneLine(path)} stays: ${oneLine(why.join("; "))}`;
+
+function isWanted(count: number, args: Arguments, context: Context): boolean {
+  if (args.has("--yes")) return true;
+  if (!canAsk()) throw new AgentctlError("refused", "removing them needs a yes", { hint: "-y says it" });
+  return confirm(`remove ${count === 1 ? "it" : `these ${count}`}?`, context);
 }
 
 const worktreeJson = (each: WorktreeFacts) => ({

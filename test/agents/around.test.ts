@@ -481,8 +481,8 @@ test("the notes may go while they run: no status depends on them", async () => {
     expect(du.find((each) => each.what === what)).toMatchObject({ count: 4, inUse: 3, bytes: expect.any(Number) });
   expect(du.find(({ what }) => what === "worktrees")).toMatchObject({ count: 3, inUse: 3 });
   const dry = await act(world, ["prune", "--dry-run"]);
-  expect([dry.code, dry.err]).toEqual([0, expect.stringContaining("3 launches are in use and stay")]);
-  expect(dry.err.match(/launch \S+ can go/g)).toHaveLength(1);
+  expect([dry.code, dry.out]).toEqual([0, expect.stringContaining("3 launches are in use and stay")]);
+  expect(dry.out.match(/launch \S+ can go/g)).toHaveLength(1);
   const plain = async () =>
     (await rows(world)).map(({ launch: _, ...row }) => row).sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1));
   const before = await plain();

@@ -21,9 +21,11 @@ test("du shows notes, logs, worktrees and cache; prune asks, and leaves what is 
   expect(await ofKind(world, "cache")).toMatchObject({ count: 1, bytes: expect.any(Number) });
   const asked = await world.agentctl("prune");
   expect(asked).toMatchObject({ code: 5, out: "" });
-  expect(asked.err).toContain("1 launch is in use and stay");
+  expect(asked.err).toContain("1 launch is in use and stays");
   expect(asked.err).toContain("(done) can go");
-  expect((await world.agentctl("prune", "--dry-run")).code).toBe(0);
+  const dry = await world.agentctl("prune", "--dry-run");
+  expect(dry).toMatchObject({ code: 0, err: "" });
+  expect(dry.out).toMatch(/^1 launch is in use and stays\nlaunch \S+ \(done\) can go: .*\nthe cache can go: .*\n$/);
   expect(launches(world).filter((name) => name.endsWith(".json"))).toHaveLength(2);
   const states = async () => (await world.list()).sessions.map(({ id, status }) => [id, status]);
   const before = await states();

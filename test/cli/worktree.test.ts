@@ -390,10 +390,36 @@ describe("worktree remove", () => {
     expect(asked).toMatchObject({ code: 5, out: "" });
     expect(asked.err).toContain(`${here.at("merged")} can go`);
     expect(asked.err).toContain(`${here.at("dirty")} stays: 1 uncommitted: new`);
-    expect((await here.here("worktree", "prune", "--dry-run")).code).toBe(0);
+    const dry = await here.here("worktree", "prune", "--dry-run");
+    expect(dry).toMatchObject({ code: 0, err: "" });
+    expect(dry.out).toContain(`${here.at("merged")} can go`);
+    expect(dry.out).toContain(`${here.at("dirty")} stays: 1 uncommitted: new`);
     expect(existsSync(here.at("merged"))).toBe(true);
     expect((await here.here("worktree", "prune", "-y")).code).toBe(0);
     expect(["merged", "dirty", "live"].map((name) => existsSync(here.at(name)))).toEqual([false, true, true]);
+  });
+
+  test("--json of remove and prune: what went, what would, and what stays and why", async () => {
+    await using here = await world();
+    for (const name of ["merged", "dirty", "first"]) await ended(here, name);
+    writeFileSync(join(here.at("dirty"), "new"), "");
+    const json = async (...words: string[]) => {
+      const { code, out } = await here.here("worktree", ...words, "--json");
+      const fates = JSON.parse(out) as Record<string, unknown>[];
+      return [
+        code,
+        fates.map(({ bytes: _, ...fate }) => fate).sort((a, b) => (String(a["path"]) < String(b["path"]) ? -1 : 1)),
+      ];
+    };
+    const fate = (name: string, result: string, keep: string[] = []) => ({
+      ...{ path: here.at(name), branch: `agentctl/${name}`, result, branchRemoved: result === "removed" },
+      ...{ ignored: [], keep },
+    });
+    const dirty = fate("dirty", "stays", ["1 uncommitted: new"]);
+    expect(await json("remove", "first")).toEqual([0, [fate("first", "removed")]]);
+    expect(await json("prune", "--dry-run")).toEqual([0, [dirty, fate("merged", "can-go")]]);
+    expect(await json("prune", "-y")).toEqual([0, [dirty, fate("merged", "removed")]]);
+    expect(await json("prune", "-y")).toEqual([0, [dirty]]);
   });
 
   test("not while its setup still runs, nor in the hands of whoever stands in it; --discard means it", async () => {
@@ -438,10 +464,10 @@ describe("worktree remove", () => {
       cwd: here.repository,
     });
     const stays = /a stays: sh \(pid \d+\) stands in it/;
-    while (!stays.test((await here.here("worktree", "prune", "--dry-run")).err)) await Bun.sleep(5);
+    while (!stays.test((await here.here("worktree", "prune", "--dry-run")).out)) await Bun.sleep(5);
     // It is past everything but the lock when it sleeps for that.
     for (let round = 0; round < 5; round += 1)
-      expect((await here.here("worktree", "prune", "--dry-run")).err).toMatch(stays);
+      expect((await here.here("worktree", "prune", "--dry-run")).out).toMatch(stays);
     closeSync(lock);
     expect((await launching.answer).code).toBe(0);
   });
