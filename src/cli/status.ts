@@ -33,13 +33,20 @@ export const status: Command = {
   ],
   async run(args, context) {
     const { row: seen, at } = await oneRow(args.words, "status", context);
-    const [withPane = seen] = await withPanes([seen], context);
-    const row = await count(withPane, context);
-    if (args.has("--json")) context.out(`${JSON.stringify({ ...sessionJson(row), ...evidenceJson(row.session) })}\n`);
-    else context.out(statusText(row, at, context, terminalOf(context)));
+    const row = await wholeRow(seen, context);
+    context.out(args.has("--json") ? statusJson(row) : statusText(row, at, context, terminalOf(context)));
     return 0;
   },
 };
+
+/** With its pane, and counted in full. */
+export async function wholeRow(seen: Row, context: Context): Promise<Row> {
+  const [withPane = seen] = await withPanes([seen], context);
+  return await count(withPane, context);
+}
+
+export const statusJson = (row: Row): string =>
+  `${JSON.stringify({ ...sessionJson(row), ...evidenceJson(row.session) })}\n`;
 
 /** The session a person means, with the time of the look. */
 export async function oneRow(

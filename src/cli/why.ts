@@ -3,25 +3,23 @@ import { ruleWords } from "../core/rule-words.ts";
 import { oneLine } from "../lib/width.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative, paint, shortDuration, type Terminal, terminalOf } from "./render.ts";
-import { evidenceJson, sessionJson } from "./session-json.ts";
 import type { Row } from "./sessions.ts";
-import { headline, oneRow } from "./status.ts";
+import { headline, oneRow, statusJson, wholeRow } from "./status.ts";
 
 export const why: Command = {
   usage: "agentctl why <ref> [--json]",
   summary: "Explains a status: what was seen, where, by which rule, and what would change it.",
   notes:
     "Every line names its source, where it can be checked by hand, and the rule that used it (docs/truth.md has all twelve).",
-  flags: [{ flag: "--json", help: "print JSON" }],
+  flags: [{ flag: "--json", help: "print JSON, the same as status --json" }],
   examples: [
     ["agentctl why 3f2a1b9c", "why is it called cut-off?"],
     ["agentctl why @self", "what agentctl knows of the session it runs in"],
   ],
   async run(args, context) {
     const { row, at } = await oneRow(args.words, "why", context);
-    const { id, ref, agent, state, activity, outcome, reason } = sessionJson(row);
-    const answer = { id, ref, agent, state, activity, outcome, reason, ...evidenceJson(row.session) };
-    context.out(args.has("--json") ? `${JSON.stringify(answer)}\n` : whyText(row, at, context, terminalOf(context)));
+    if (args.has("--json")) context.out(statusJson(await wholeRow(row, context)));
+    else context.out(whyText(row, at, context, terminalOf(context)));
     return 0;
   },
 };

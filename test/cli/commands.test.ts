@@ -248,6 +248,18 @@ describe("output", () => {
     expect(wouldChange.length).toBeGreaterThan(0);
   });
 
+  test("why --json is the same as status --json", async () => {
+    await using world = new World();
+    const id = world.record(done);
+    const answers = await Promise.all(
+      ["status", "why"].map((command) => world.json<Listed & { evidence: { fact: string }[] }>(command, id)),
+    );
+    // What was seen of the processes may differ from look to look.
+    const [status, why] = answers.map(({ evidence, ...row }) => ({ ...row, facts: evidence.map(({ fact }) => fact) }));
+    expect(status?.status).toBe("completed");
+    expect(why).toEqual(status);
+  });
+
   test("a row has every field of the contract", async () => {
     await using world = new World();
     world.record(done);
