@@ -46,6 +46,7 @@ export const resume: Command = {
       return 0;
     }
     if (!isTerminal(0) || !isTerminal(1)) {
+      await checked(reference, fork, args.rest, context);
       const hint = `agentctl send ${reference} TEXT goes on without one; --print shows the command`;
       throw new AgentctlError("refused", "the agent's interface needs a terminal", { hint });
     }

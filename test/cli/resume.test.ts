@@ -135,6 +135,9 @@ describe("refused", () => {
       out: "",
       err: `agentctl: the agent's interface needs a terminal\n  agentctl send ${id} TEXT goes on without one; --print shows the command\n`,
     });
+    // Who is not there has no other way either.
+    const { code, err } = await stage.run(["resume", "nobody"]);
+    expect([code, err]).toEqual([3, expect.stringContaining("no session nobody")]);
   });
 
   test("live elsewhere", async () => {
