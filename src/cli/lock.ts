@@ -1,6 +1,6 @@
 // agentctl lock: which places are taken, by sessions and by people; and a person's own wish that nobody begins somewhere.
 
-import { userInfo } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
 import { hasLetGo, notLiveIn } from "../control/leaving.ts";
@@ -9,6 +9,7 @@ import { lockedText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isBusy } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
+import { errorCode } from "../observe/failure.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped } from "../observe/wanted.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
@@ -53,8 +54,10 @@ async function add(directory: string, args: Arguments, context: Context): Promis
   const ttlMs = parseDuration(args.one("--ttl") ?? defaultTtl, "lock");
   if (ttlMs === 0) throw usage("--ttl must be more than nothing", "lock");
   if (ttlMs > longestMs) throw usage("--ttl may be a year at most", "lock");
-  const by = args.one("--by") ?? userInfo().username;
+  const by = args.one("--by") ?? userName(context);
   if (by.trim() === "") throw usage("--by needs a name", "lock");
+  // With the slash only a directory is there.
+  if (!existsSync(`${resolve(context.cwd, directory)}/`)) throw usage(`no directory ${directory}`, "lock");
   const place = placeNamed(directory, context);
   const lock = await oneAtATime(context.env, async () => {
     const now = Date.now();
@@ -74,6 +77,22 @@ async function add(directory: string, args: Arguments, context: Context): Promis
       `${homeRelative(oneLine(place), context)} is locked for ${shortDuration(ttlMs)}, until ${time(lock.until)}\n`,
     );
   return 0;
+}
+
+/** Bun 1.4 calls everybody "unknown" where USER is not set, as in cron and containers. */
+function userName({ env }: Context): string {
+  const uid = String(process.getuid?.());
+  return env["USER"] || env["LOGNAME"] || (nameInPasswd(uid) ?? `uid ${uid}`);
+}
+
+function nameInPasswd(uid: string): string | null {
+  try {
+    const users = readFileSync("/etc/passwd", "utf8").split("\n");
+    return users.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0] ?? null;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
+  }
 }
 
 async function remove(directory: string, args: Arguments, context: Context): Promise<number> {
@@ -124,7 +143,7 @@ async function list(args: Arguments, context: Context): Promise<number> {
       { text: homeRelative(each.place, context) },
       { text: "manual", colour: "yellow" as const },
       { text: each.by },
-      { text: `${shortDuration(each.until - all.at)} left${each.reason === null ? "" : `: ${each.reason}`}` },
+      { text: `${timeLeft(each.until - all.at)} left${each.reason === null ? "" : `: ${each.reason}`}` },
     ]),
     ...derived.map(({ row, place }) => [
       { text: place === null ? "?" : homeRelative(place, context) },
@@ -143,6 +162,12 @@ async function list(args: Arguments, context: Context): Promise<number> {
       ),
     );
   return 0;
+}
+
+/** Rounded up: a lock of four hours has four left at its beginning. */
+function timeLeft(ms: number): string {
+  const unit = [86_400_000, 3_600_000, 60_000].find((each) => ms > each) ?? 1000;
+  return shortDuration(Math.ceil(ms / unit) * unit);
 }
 
 const lockJson = ({ place, by, reason, at, until }: ManualLock) => ({

@@ -1,12 +1,13 @@
 // A person's locks, beside the places that sessions are at work in.
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import { join } from "node:path";
 import { ActingWorld } from "./acting.ts";
 
 const locksOf = async (world: ActingWorld): Promise<Record<string, unknown>[]> =>
   JSON.parse((await world.agentctl("lock", "list", "--json")).out) as Record<string, unknown>[];
+
+const user = (await Bun.$`id -un`.text()).trim();
 
 test("a locked place refuses launches, with who, until when and why; --share begins all the same; rm gives it back", async () => {
   await using world = new ActingWorld();
@@ -35,11 +36,30 @@ test("one lock per place, whatever it is called; it ends with its time, and noth
   expect((await world.agentctl("lock", "add", "link", "--ttl", "2s")).code).toBe(0);
   const again = await world.agentctl("lock", "add", ".");
   expect(again).toMatchObject({ code: 5, out: "" });
-  expect(again.err).toContain(`${world.work} is locked by ${userInfo().username} until `);
+  expect(again.err).toContain(`${world.work} is locked by ${user} until `);
   await Bun.sleep(2_100);
   expect(await locksOf(world)).toEqual([]);
   expect((await world.agentctl("lock", "add", "inner", "--json")).code).toBe(0);
   expect(readdirSync(join(world.env["AGENTCTL_HOME"] ?? "", "locks"))).toHaveLength(1);
+});
+
+test("list says whose it is and how long it has left, where nobody set USER, too; who is not there is not locked", async () => {
+  await using world = new ActingWorld();
+  for (const [ttl, left] of [
+    ["4h", "4h"],
+    ["90m", "2h"],
+    ["60m", "1h"],
+  ] as const) {
+    expect((await world.agentctl("lock", "add", "--ttl", ttl)).code).toBe(0);
+    expect((await world.agentctl("lock", "list")).out).toMatch(new RegExp(` manual +${user} +${left} left\n`));
+    await world.agentctl("lock", "rm");
+  }
+  writeFileSync(join(world.work, "file"), "");
+  for (const wrong of ["typo", "file", "file/below"]) {
+    const { code, err } = await world.agentctl("lock", "add", wrong);
+    expect([code, err]).toEqual([2, expect.stringContaining(`no directory ${wrong}`)]);
+  }
+  expect(await locksOf(world)).toEqual([]);
 });
 
 test("of twenty at once one gets the place", async () => {
