@@ -142,7 +142,7 @@ function comparedTable(compared: readonly Compared[], context: Context): string 
     const counted = row.counted === undefined ? null : countedJson(row.counted);
     const word = statusWord(row.session);
     return [
-      { text: row.ref },
+      { text: row.launch?.name == null ? row.ref : `${row.ref} ${row.launch.name}` },
       { text: row.session.agent },
       { text: row.session.record?.facts.model ?? "" },
       { text: word, colour: statusColour(word) },

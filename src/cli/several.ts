@@ -1,5 +1,6 @@
 // Commands that take several sessions: references, a group, labels.
 import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
 import { noneStopped, type Wanted } from "../observe/wanted.ts";
 import { type Arguments, type FlagSpec, usage } from "./arguments.ts";
 import type { Context } from "./command.ts";
@@ -15,6 +16,8 @@ export const severalFlags: readonly FlagSpec[] = [
 export interface Chosen {
   reference: string;
   row: Row;
+  /** What answers call it: as the person did; one of a group by its name, if no other one there has the same. */
+  called: string;
 }
 
 /** Whoever asks for one session by its reference gets one JSON value; a group is a list, however many are in it. */
@@ -40,7 +43,10 @@ export function chooseRows(args: Arguments, all: Rows, command: string, context:
   });
   const isGrouped = group !== null || labels.length > 0;
   if (args.words.length === 0 && !isGrouped) throw usage(`${command} needs a session`, command);
-  const named = args.words.map((reference) => ({ reference, row: resolve(reference, all, context) }));
+  const named = args.words.map((reference) => ({
+    ...{ reference, called: reference },
+    row: resolve(reference, all, context),
+  }));
   const grouped = isGrouped ? all.rows.filter((row) => isSelected(row, group, labels)) : [];
   if (isGrouped && grouped.length === 0) {
     const what = [group === null ? "" : `group ${group}`, ...labels.map(([key, value]) => `${key}=${value}`)].filter(
@@ -48,7 +54,13 @@ export function chooseRows(args: Arguments, all: Rows, command: string, context:
     );
     throw new AgentctlError("not-found", `no session has ${what.join(", ")}`, { hint: "agentctl list -a --group G" });
   }
-  const chosen = [...named, ...grouped.map((row) => ({ reference: row.session.id ?? row.ref, row }))];
+  const byName = Map.groupBy(grouped, ({ launch }) => launch?.name ?? null);
+  const members = grouped.map((row) => {
+    const reference = row.session.id ?? row.ref;
+    const name = row.launch?.name ?? null;
+    return { reference, row, called: name !== null && byName.get(name)?.length === 1 ? oneLine(name) : reference };
+  });
+  const chosen = [...named, ...members];
   return [...new Map(chosen.map((each) => [each.row, each] as const)).values()];
 }
 

@@ -69,12 +69,12 @@ export const wait: Command = {
     } else
       for (const { each, row } of over) {
         const text = row === null ? each.whyGone() : verdict(row, until).text;
-        context.out(`${each.reference} ${text}\n`);
+        context.out(`${each.called} ${text}\n`);
       }
     if (!isEnough) {
       const left = now
         .filter(({ row }) => !isOver(row, until))
-        .map(({ each, row }) => `${each.reference} is ${row === null ? "gone" : statusWord(row.session)}`);
+        .map(({ each, row }) => `${each.called} is ${row === null ? "gone" : statusWord(row.session)}`);
       throw new AgentctlError("timed-out", `not ${until} after ${timeout}: ${left.join(", ")}`);
     }
     const codes = over.map(({ row }) => verdict(row, until).code);
@@ -95,12 +95,14 @@ const worst = (codes: readonly number[]): number =>
 /** One session through many looks: by its name where it was called by one, else by its id, else by its process. */
 class Tracked {
   readonly reference: string;
+  readonly called: string;
   last: Row;
   /** The name, or the launch, that it is followed by; null: whoever gave an id means this one and no other. */
   private readonly name: string | null;
 
-  constructor({ reference, row }: Chosen, { notes }: Rows) {
+  constructor({ reference, row, called }: Chosen, { notes }: Rows) {
     this.reference = reference;
+    this.called = called;
     this.last = row;
     const isName = row.session.id !== reference && notes.some(({ name }) => name === reference);
     // The newest launch may be another one at the next look.
@@ -190,6 +192,6 @@ function tellUnknown(tracked: readonly Tracked[], rows: Rows, told: Set<string>,
     const status = each.in(rows, context)?.session.status;
     if (status?.state !== "unknown" || told.has(each.reference)) continue;
     told.add(each.reference);
-    context.err(`agentctl: ${each.reference} is unknown (${oneLine(status.why)}); waiting on\n`);
+    context.err(`agentctl: ${each.called} is unknown (${oneLine(status.why)}); waiting on\n`);
   }
 }

@@ -122,6 +122,7 @@ describe("compare", () => {
     ]);
     const text = (await here.here("compare", "g")).out;
     for (const part of ["COMMITS", "+1 -1", "completed"]) expect(text).toContain(part);
+    for (const name of ["good", "bad"]) expect(text).toMatch(new RegExp(`^\\S+ ${name} +demo `, "m"));
   });
 
   test("a check that a signal ends is called killed; one that cannot be begun could not run", async () => {

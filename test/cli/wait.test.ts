@@ -288,6 +288,18 @@ describe("several", () => {
     expect((await stage.run(["wait", "--group", "none"])).code).toBe(3);
   });
 
+  test("a group's sessions are called by their names, and by their ids where two have the same", async () => {
+    await using stage = new Stage();
+    for (const name of ["alpha", "beta"]) await stage.past("x", "--group", "g", "--name", name);
+    const first = await stage.run(["wait", "--group", "g"]);
+    expect([first.code, first.out.split("\n").sort()]).toEqual([0, ["", "alpha completed", "beta completed"]]);
+    const again = await stage.past("x", "--group", "g", "--name", "beta");
+    const { out } = await stage.run(["wait", "--group", "g"]);
+    expect(out).toContain("alpha completed\n");
+    expect(out).toContain(`${again} completed\n`);
+    expect(out).not.toContain("beta");
+  });
+
   test("thirty", async () => {
     await using stage = new Stage();
     const agents = Array.from({ length: 30 }, () => stage.start(["prompt:x", untilThere("go"), "end"]));
