@@ -1,39 +1,54 @@
 // agentctl du: what agentctl itself takes on disk, and how much of it is in use.
 import { join } from "node:path";
-import { type Kept, keptLaunches } from "../control/keep.ts";
+import { type Kept, keptLaunches, unreadKept } from "../control/keep.ts";
 import { agentctlHome } from "../control/notes.ts";
 import { lookAround } from "../control/surroundings.ts";
+import { exitCodes } from "../core/problem.ts";
 import { cacheFolder } from "../observe/homes.ts";
 import { bytesBelow } from "../observe/sizes.ts";
 import type { Command, Context } from "./command.ts";
-import { homeRelative, shortBytes, table, terminalOf } from "./render.ts";
+import { homeRelative, problemLines, shortBytes, table, terminalOf } from "./render.ts";
 import { clean } from "./session-json.ts";
 
 export const du: Command = {
   usage: "agentctl du [--json]",
   summary: "Shows what agentctl keeps on disk: notes and logs of launches, worktrees that it made, its cache.",
-  notes: "The agents' own records are theirs and are not counted. agentctl prune makes room.",
+  notes: [
+    "The agents' own records are theirs and are not counted. agentctl prune makes room.",
+    "Exit code 8: something could not be read; what nobody can tell is ? (JSON: null).",
+  ].join("\n"),
   words: "none",
   flags: [{ flag: "--json", help: "print JSON" }],
   examples: [["agentctl du", "what it takes"]],
   async run(args, context) {
-    const found = await measured(context);
+    const unread = unreadKept(context.env);
+    context.err(problemLines(unread));
+    const code = unread.length === 0 ? 0 : exitCodes["cannot-tell"];
+    const seen = await measured(context);
+    const found = unread.length === 0 ? seen : seen.map((each) => (each.what === "cache" ? each : notKnown(each)));
     if (args.has("--json")) {
       context.out(`${JSON.stringify(clean(found))}\n`);
-      return 0;
+      return code;
     }
     const rows = found.map(({ what, where, count, inUse, bytes }) => [
       { text: what },
-      { text: shortBytes(bytes) },
-      { text: `${count}${inUse > 0 ? ` (${inUse} in use)` : ""}` },
+      { text: bytes === null ? "?" : shortBytes(bytes) },
+      { text: `${count ?? "?"}${inUse !== null && inUse > 0 ? ` (${inUse} in use)` : ""}` },
       { text: homeRelative(where, context) },
     ]);
     context.out(
       table([{ title: "WHAT" }, { title: "SIZE" }, { title: "COUNT" }, { title: "WHERE" }], rows, terminalOf(context)),
     );
-    return 0;
+    return code;
   },
 };
+
+/** Each folder tells a part about every launch, and the notes which worktrees there are. */
+const notKnown = ({ what, where }: Measured) => ({
+  what,
+  where: what === "worktrees" ? "?" : where,
+  ...{ count: null, inUse: null, bytes: null },
+});
 
 interface Measured {
   what: string;

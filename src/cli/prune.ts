@@ -1,7 +1,7 @@
 // agentctl prune: makes room. What a live session uses stays; worktrees with work in them stay.
 import { rmSync } from "node:fs";
 import { refuseInside } from "../control/guard.ts";
-import { forgetKept, keptLaunches } from "../control/keep.ts";
+import { forgetKept, keptLaunches, unreadKept } from "../control/keep.ts";
 import { oneAtATime } from "../control/places.ts";
 import { lookAround } from "../control/surroundings.ts";
 import { AgentctlError } from "../core/problem.ts";
@@ -34,6 +34,12 @@ export const prune: Command = {
     if (!args.has("--dry-run")) await refuseInside("prune", context.env);
     const before = args.one("--older");
     const olderMs = before === null ? 0 : parseDuration(before, "prune");
+    // A note may say that what lies in the other folder is in use.
+    const [unread] = unreadKept(context.env);
+    if (unread !== undefined)
+      throw new AgentctlError("cannot-tell", `cannot tell what can go: ${unread.source}: ${unread.message}`, {
+        hint: "agentctl doctor says what to do",
+      });
     const { over, inUse, cache } = await found(olderMs, context);
     // Of a dry run this is the answer; else it is what a person is asked about.
     const say = (text: string) =>

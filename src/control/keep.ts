@@ -3,7 +3,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isUuid } from "../adapters/fields.ts";
 import { isLive } from "../core/process.ts";
-import { errorCode, isGone } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { isExitHookOpen } from "./due-hooks.ts";
 import { heldIn } from "./holder.ts";
@@ -95,6 +95,19 @@ export function forgetKept(env: Environment, id: string): void {
     for (const name of namesIn(join(agentctlHome(env), folder)))
       if (name.startsWith(`${id}.`)) rmSync(join(agentctlHome(env), folder, name), { force: true });
 }
+
+/** Folders that are there and cannot be listed: nobody can tell what is kept in them. */
+export const unreadKept = (env: Environment): { source: string; message: string }[] =>
+  ["launches", "logs"].flatMap((folder) => {
+    const source = join(agentctlHome(env), folder);
+    try {
+      readdirSync(source);
+      return [];
+    } catch (error) {
+      if (errorCode(error) === "") throw error;
+      return isGone(error) ? [] : [{ source, message: failureText(error) }];
+    }
+  });
 
 interface KeptFile {
   path: string;

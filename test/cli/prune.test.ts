@@ -1,6 +1,6 @@
 // What agentctl keeps on disk, and how to be rid of it without touching what a live session uses.
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ActingWorld } from "./acting.ts";
 
@@ -67,4 +67,19 @@ test("a home that is gone keeps nobody from anything", async () => {
   expect(await world.row(id)).toMatchObject({ status: "working", launch: null });
   expect((await world.agentctl("du")).code).toBe(0);
   expect((await world.agentctl("prune", "-y")).out).toBe("nothing can go\n");
+});
+
+test("a home that cannot be read is not called empty: exit 8", async () => {
+  await using world = new ActingWorld();
+  const home = world.env["AGENTCTL_HOME"] ?? "";
+  symlinkSync(home, home);
+  const du = await world.agentctl("du");
+  expect([du.code, du.err]).toEqual([8, expect.stringContaining("launches: a loop of symbolic links")]);
+  expect(du.out).toMatch(/^notes +\? +\? /m);
+  expect(await ofKind(world, "logs")).toMatchObject({ count: null, inUse: null, bytes: null });
+  expect(await ofKind(world, "worktrees")).toMatchObject({ where: "?", count: null });
+  for (const words of [["-y"], ["--dry-run"]]) {
+    const { code, out, err } = await world.agentctl("prune", ...words);
+    expect([code, out, err]).toEqual([8, "", expect.stringContaining("a loop of symbolic links")]);
+  }
 });
