@@ -1,7 +1,7 @@
 // agentctl doctor: what works here, what does not, and what to do about it.
 import { accessSync, constants, statSync } from "node:fs";
 import { adapters } from "../adapters/registry.ts";
-import { installedVersion } from "../control/binary.ts";
+import { findProgram, installedVersion } from "../control/binary.ts";
 import { agentctlHome, readNotes } from "../control/notes.ts";
 import { conflictsOf } from "../control/radar.ts";
 import { deriveSessions } from "../core/derive.ts";
@@ -38,6 +38,7 @@ export const doctor: Command = {
       ...processChecks(evidence),
       ...storeChecks(evidence),
       ...versionChecks(evidence, context),
+      ...gitChecks(context),
       ...ownChecks(context),
     ];
     const { problems, complete, sessions } = deriveSessions(evidence, adapters);
@@ -148,6 +149,19 @@ function isNewer(a: string, b: string): boolean {
   }
   return false;
 }
+
+/** No status needs it. */
+const gitChecks = ({ env }: Context): Check[] =>
+  findProgram("git", env) !== null
+    ? []
+    : [
+        {
+          what: "git",
+          ok: true,
+          found: "not in PATH",
+          advice: "without it agentctl worktree, launch --worktree and diff fail, and compare cannot say what changed",
+        },
+      ];
 
 function ownChecks({ env }: Context): Check[] {
   const home = agentctlHome(env);

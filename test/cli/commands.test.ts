@@ -309,6 +309,12 @@ test("doctor and adapters say what is here", async () => {
   const doctor = await world.run(["doctor"]);
   expect(doctor.code).toBe(0);
   expect(doctor.out).toContain("1 session in ~/demo-home");
+  expect(doctor.out).not.toContain("git: ");
+  const without = await world.run(["doctor"], { env: { PATH: world.folder("empty") } });
+  expect([without.code, without.out]).toEqual([
+    0,
+    expect.stringMatching(/^ok {2}git: not in PATH\n {4}without it .*diff/m),
+  ]);
   const adapters = await world.json<{ agent: string; homes: { path: string; exists: boolean }[] }[]>("adapters");
   expect(adapters.find(({ agent }) => agent === "demo")?.homes).toContainEqual({ path: world.home, exists: true });
 });
