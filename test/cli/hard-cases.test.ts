@@ -192,7 +192,7 @@ test("escape sequences in folder names reach no terminal and no JSON", async () 
     const { out, err } = await world.run(args, { env });
     expect([args, /[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\u001b|\\u0007/.test(out + err)]).toEqual([args, false]);
   }
-  expect((await world.run(["status", "0193b3a1"], { env })).err.split("\n")).toHaveLength(5);
+  expect((await world.run(["status", "0193b3a1"], { env })).err.split("\n")).toHaveLength(6);
 });
 
 test("AGENTCTL_HOME that is a file: said, and no advice that could harm", async () => {

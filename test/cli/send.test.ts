@@ -191,7 +191,7 @@ describe("refused", () => {
     ]) {
       const { code, out, err } = await stage.run(command);
       expect([code, out]).toEqual([4, ""]);
-      for (const id of ids) expect(err).toContain(`  ${id} demo `);
+      for (const id of ids) expect(err).toContain(`  ${id}  demo `);
     }
     expect((await stage.run(["send", ids[1] ?? "", "message"])).code).toBe(0);
     await stage.wait(ids[1] ?? "");
