@@ -27,8 +27,9 @@ export const worktree: Command = {
     "remove refuses where work would be lost (uncommitted files, commits that are neither merged nor pushed), where nobody can",
     "tell, where a process of yours stands in it (a setup, a shell), and where a session is live. --discard means it, but never",
     "removes a worktree under a live session. prune takes those that agentctl made and that hold nothing that is not elsewhere.",
-    "Branches that agentctl made go with their worktrees; so do ignored files, which are named. JSON of remove and prune: a list",
-    "of path, branch, result (removed, can-go, stays), branchRemoved, bytes, ignored, and keep: why it stays.",
+    "Branches that agentctl named (agentctl/…) go with their worktrees; so do ignored files, which are named.",
+    "JSON of remove and prune: a list of path, branch, result (removed, can-go, stays), branchRemoved, bytes, ignored, and keep:",
+    "why it stays.",
   ].join("\n"),
   flags: [
     { flag: "--discard", help: "remove: also with uncommitted files and commits that are nowhere else" },
