@@ -79,6 +79,7 @@ export class Scene {
   /** Something is under way: answers of two moments may differ. */
   moving = false;
   #marks = 0;
+  readonly #settledLater = new Set<Session>();
 
   private constructor(
     readonly world: World,
@@ -161,8 +162,10 @@ export class Scene {
   settle(session: Session): void {
     const truth = truthOf(this, session);
     // Codex's exec gives its lock back seconds before it ends: then nobody has the session, and it has none.
-    session.truths =
-      session.life?.phase === "lingering" ? [truth, { ...truth, owner: null, withdrawn: true }] : [truth];
+    const truths = session.life?.phase === "lingering" ? [truth, { ...truth, owner: null, withdrawn: true }] : [truth];
+    // Somebody may be asking right now, and has looked before.
+    session.truths = this.moving ? [...session.truths, ...truths] : truths;
+    if (this.moving) this.#settledLater.add(session);
   }
 
   /**
@@ -193,6 +196,8 @@ export class Scene {
     const result = await outcome;
     this.newcomers = 0;
     this.moving = false;
+    for (const each of this.#settledLater) this.settle(each);
+    this.#settledLater.clear();
     this.nameless = this.nameless.filter((each) => each !== change.unnamed);
     if (!result.ok) throw new Error("the agent gave no sign", { cause: result.error });
     return result.value;
