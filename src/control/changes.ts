@@ -7,7 +7,7 @@ import { isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { openScratch } from "../sys/scratch.ts";
-import { git } from "./git.ts";
+import { git, gitText } from "./git.ts";
 import type { LaunchNote } from "./notes.ts";
 
 export interface Beginning {
@@ -60,29 +60,29 @@ export async function patchSince(
   words: readonly string[] = [],
 ): Promise<{ patch: string; before: string[] }> {
   const scratch = openScratch();
-  const ask = async (where: string, args: readonly string[], more: Readonly<Record<string, string>> = {}) => {
-    const { ok, out, err } = await git(where, args, env, more);
-    if (!ok) throw new AgentctlError("failed", `git ${args[0]}: ${err}`);
-    return out;
-  };
-  const pathTo = async (what: readonly string[]): Promise<string> =>
-    (await ask(place, ["rev-parse", "--path-format=absolute", ...what])).replace(/\n$/, "");
+  const pathTo = (...what: string[]): Promise<string> =>
+    gitText(place, ["rev-parse", "--path-format=absolute", ...what], env);
   try {
-    const top = await pathTo(["--show-toplevel"]);
+    const top = await pathTo("--show-toplevel");
     // Files that git does not know yet stand in an index of our own: the session's stays as it is.
     const index = { GIT_INDEX_FILE: join(scratch.folder, "index") };
-    copyIfThere(await pathTo(["--git-path", "index"]), index.GIT_INDEX_FILE);
+    copyIfThere(await pathTo("--git-path", "index"), index.GIT_INDEX_FILE);
+    const ask = async (...args: string[]): Promise<string> => {
+      const { ok, out, err } = await git(top, args, env, index);
+      if (!ok) throw new AgentctlError("failed", `git ${args[0]}: ${err}`);
+      return out;
+    };
     const isBefore = (path: string): boolean => isOlder(join(top, path), at);
-    const added = namesIn(await ask(top, ["ls-files", "--others", "--exclude-standard", "-z"], index));
+    const added = namesIn(await ask("ls-files", "--others", "--exclude-standard", "-z"));
     const list = join(scratch.folder, "added");
     writeFileSync(list, added.filter((path) => !isBefore(path)).join("\0"));
     const fromList = ["--intent-to-add", `--pathspec-from-file=${list}`, "--pathspec-file-nul"];
     await git(top, ["add", ...fromList], env, { ...index, GIT_LITERAL_PATHSPECS: "1" });
     const diff = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
-    const known = namesIn(await ask(top, [...diff, "--name-only", "--no-renames", "-z", commit, "--"], index));
+    const known = namesIn(await ask(...diff, "--name-only", "--no-renames", "-z", commit, "--"));
     const left = known.filter(isBefore);
     const but = left.map((path) => `:(exclude,literal)${path}`);
-    const patch = await ask(top, [...diff, ...words, commit, "--", ...but], index);
+    const patch = await ask(...diff, ...words, commit, "--", ...but);
     return { patch, before: [...left, ...added.filter(isBefore)] };
   } finally {
     scratch.remove();

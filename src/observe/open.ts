@@ -82,12 +82,10 @@ export function openNeeded(
     noteFailures(store, adapter, names.failures);
   };
   // Databases first: they are held open until they are read.
-  const [databased, others] = [true, false].map((is) =>
-    stores.filter(({ adapter }) => adapter.records.some(isDatabase) === is),
-  );
-  for (const each of databased ?? []) visit(each);
+  const hasDatabase = ({ adapter }: NamedStore): boolean => adapter.records.some(isDatabase);
+  for (const each of stores.filter(hasDatabase)) visit(each);
   databases.close();
-  for (const each of others ?? []) visit(each);
+  for (const each of stores.filter((store) => !hasDatabase(store))) visit(each);
 }
 
 const keyOf = ({ path, subject }: FoundRecord): string => `${path}\0${subject}`;
