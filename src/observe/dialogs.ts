@@ -1,11 +1,12 @@
 // The dialog that an agent shows before it has a session: "do you trust this directory?". Asked only for silent processes.
-import { existsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import type { Adapter, Repository } from "../adapters/adapter.ts";
 import type { StartDialog } from "../core/evidence.ts";
 import type { ProcessRow } from "../core/process.ts";
 import { errorCode, isGone } from "./failure.ts";
 import { readWhole, withFile } from "./files.ts";
+import { worktreeAround } from "./place.ts";
 
 const settingsLimit = 64 * 1024 * 1024;
 
@@ -33,15 +34,12 @@ function readFirst(paths: readonly string[]): { path: string; text: string } | n
 
 /** null: a directory that is in none. */
 export function repositoryOf(directory: string): Repository | null {
-  for (let root = directory; ; root = dirname(root)) {
-    const mark = join(root, ".git");
-    if (existsSync(mark)) {
-      // A worktree's mark is a file that leads to <main>/.git/worktrees/<name>.
-      const text = isFolder(mark) ? "" : (readFirst([mark])?.text ?? "");
-      return { root, main: /^gitdir: (.+)\/\.git\/worktrees\//.exec(text)?.[1] ?? root };
-    }
-    if (dirname(root) === root) return null;
-  }
+  const root = worktreeAround(directory);
+  if (root === null) return null;
+  // The `.git` of a linked worktree is a file that leads to <main>/.git/worktrees/<name>.
+  const mark = join(root, ".git");
+  const text = isFolder(mark) ? "" : (readFirst([mark])?.text ?? "");
+  return { root, main: /^gitdir: (.+)\/\.git\/worktrees\//.exec(text)?.[1] ?? root };
 }
 
 function isFolder(path: string): boolean {

@@ -1,5 +1,5 @@
 // A place is a git worktree's root, else the directory itself. Never a path prefix.
-import { existsSync, realpathSync } from "node:fs";
+import { lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCode } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
@@ -9,9 +9,29 @@ export function placeOf(directory: string | null, mounts = mountTable()): string
   if (directory === null || !directory.startsWith("/")) return null;
   const real = realPath(directory, mounts);
   if (real === null) return directory;
-  for (let folder = real; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, ".git"))) return folder;
-    if (dirname(folder) === folder) return real;
+  return worktreeAround(real) ?? real;
+}
+
+/**
+ * The root of the git worktree that a directory is in; null: it is in none. A `.git` counts only if it belongs to us, to root or to
+ * the owner of the directory: in /tmp anybody can put one above the directories of all others.
+ */
+export function worktreeAround(directory: string): string | null {
+  const trusted = new Set([process.getuid?.(), 0, ownerOf(directory)]);
+  for (let folder = directory; ; folder = dirname(folder)) {
+    const owner = ownerOf(join(folder, ".git"));
+    if (owner !== null && trusted.has(owner)) return folder;
+    if (dirname(folder) === folder) return null;
+  }
+}
+
+/** null: it does not exist, or cannot be seen. */
+function ownerOf(path: string): number | null {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.uid ?? null;
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return null;
   }
 }
 

@@ -1,0 +1,32 @@
+// Another user plants a `.git` in a folder above ours (as anybody can in /tmp). It must not turn all of our directories below
+// into one place, where each of our sessions would keep the others out.
+import { expect } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { ActingWorld } from "../cli/acting.ts";
+import { asOther, OtherFolder, testAsOther } from "./other-user.ts";
+
+testAsOther("a .git of another user above our directories does not make them one place", async () => {
+  using shared = new OtherFolder();
+  await using world = new ActingWorld();
+  const [program = "", ...words] = asOther("mkdir", join(shared.path, ".git"));
+  expect(spawnSync(program, words).status).toBe(0);
+  const [busy, free] = ["busy", "free"].map((name) => join(shared.path, name));
+  for (const folder of [busy, free]) mkdirSync(folder ?? "");
+  await world.launched("work:600", "--cwd", busy ?? "");
+  const { code, err } = await world.agentctl("launch", "demo", "x", "--permission", "edit", "--cwd", free ?? "");
+  expect({ code, isRefused: err.includes("occupied") }).toEqual({ code: 0, isRefused: false });
+});
+
+testAsOther("a repository of another user that we work in is one place", async () => {
+  using theirs = new OtherFolder();
+  await using world = new ActingWorld();
+  const made = ["mkdir", "-m", "777", ...[".git", "busy", "next"].map((name) => join(theirs.path, name))];
+  const [program = "", ...words] = asOther(...made);
+  expect(spawnSync(program, words).status).toBe(0);
+  await world.launched("work:600", "--cwd", join(theirs.path, "busy"));
+  const there = join(theirs.path, "next");
+  const { code } = await world.agentctl("launch", "demo", "x", "--permission", "edit", "--cwd", there);
+  expect(code).toBe(5);
+});
