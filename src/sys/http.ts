@@ -1,6 +1,6 @@
 // Questions to a server on this machine, answered in the order in which they were asked.
 import { request } from "node:http";
-import type { Conversation } from "./unix-socket.ts";
+import { type Conversation, hearingLimit } from "./unix-socket.ts";
 
 interface Question {
   method: string;
@@ -36,7 +36,15 @@ function ask(base: string, { method, path, body, user }: Question, secret: strin
   // Bun 1.4.4 would go on with a connection that the server has closed.
   const asking = request(`${base}${path}`, { method, headers, signal, agent: false, ...password }, (response) => {
     const chunks: Buffer[] = [];
-    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const limit = hearingLimit();
+    response.on("data", (chunk: Buffer) => {
+      const tooMuch = limit(chunk.byteLength);
+      if (tooMuch === null) chunks.push(chunk);
+      else {
+        reject(tooMuch);
+        asking.destroy();
+      }
+    });
     response.on("end", () =>
       resolve(JSON.stringify({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") })),
     );

@@ -7,9 +7,22 @@ export interface Conversation {
   close(): void;
 }
 
+/** No honest answer of an agent's server comes near it; a server that floods us is cut off. */
+const mostHeardMb = 64;
+
+/** Counts what one conversation hears; an error as soon as that is too much. */
+export function hearingLimit(): (bytes: number) => Error | null {
+  let heard = 0;
+  return (bytes) => {
+    heard += bytes;
+    return heard > mostHeardMb * 1024 * 1024 ? new Error(`the server sent more than ${mostHeardMb} MB`) : null;
+  };
+}
+
 /** `hear` gives everything that was said until the other side hung up. */
 export function openPlainSocket(path: string): Conversation {
   const chunks: Uint8Array[] = [];
+  const limit = hearingLimit();
   const ended = Promise.withResolvers<string>();
   let unsent = Buffer.alloc(0);
   // A write takes what fits; the rest goes when there is room again.
@@ -20,8 +33,13 @@ export function openPlainSocket(path: string): Conversation {
     unix: path,
     socket: {
       drain: flush,
-      data: (_connection, chunk) => {
-        chunks.push(Uint8Array.from(chunk));
+      data: (connection, chunk) => {
+        const tooMuch = limit(chunk.byteLength);
+        if (tooMuch === null) chunks.push(Uint8Array.from(chunk));
+        else {
+          ended.reject(tooMuch);
+          connection.terminate();
+        }
       },
       close: () => ended.resolve(Buffer.concat(chunks).toString("utf8")),
       error: (_connection, error) => ended.reject(error),
@@ -43,6 +61,7 @@ export function openPlainSocket(path: string): Conversation {
 /** `hear` gives one text message. */
 export function openWebSocket(address: string): Conversation {
   const heard: string[] = [];
+  const limit = hearingLimit();
   const opened = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<string> | null = null;
   let broken: Error | null = null;
@@ -60,6 +79,13 @@ export function openWebSocket(address: string): Conversation {
   socket.onclose = () => fail(new Error("the host hung up"));
   socket.onmessage = ({ data }) => {
     const text = String(data);
+    const tooMuch = limit(text.length);
+    if (tooMuch !== null) {
+      heard.length = 0;
+      fail(tooMuch);
+      socket.close();
+      return;
+    }
     if (waiting === null) heard.push(text);
     else waiting.resolve(text);
     waiting = null;
