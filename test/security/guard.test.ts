@@ -178,3 +178,16 @@ describe("a value with a dash in front", () => {
     expect(existsSync(started)).toBe(false);
   });
 });
+
+test("variables that an agent sets to run code in another agent do not reach it; those that a person set do", async () => {
+  await using world = new ActingWorld();
+  world.folder("elsewhere");
+  world.env["NODE_OPTIONS"] = "--no-warnings";
+  world.env["LD_LIBRARY_PATH"] = "/of/a/person";
+  const set = "BUN_OPTIONS=--preload=/evil.js BASH_ENV=/evil.sh BUN_INSPECT=1 LD_LIBRARY_PATH=/evil";
+  const { answer } = await inside(world, `${set} $AGENTCTL launch demo work:600 --permission edit --cwd ../elsewhere`);
+  expect(answer.code).toBe(0);
+  const [agent] = world.launchedAgents();
+  const names = ["BUN_OPTIONS", "BASH_ENV", "BUN_INSPECT", "LD_LIBRARY_PATH", "NODE_OPTIONS"];
+  expect(names.map((name) => agent?.env[name])).toEqual([undefined, undefined, undefined, undefined, "--no-warnings"]);
+});
