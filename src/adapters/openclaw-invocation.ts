@@ -32,7 +32,7 @@ export const openclawInvocation: Invocation = {
   refuses: ({ extra }) =>
     extra.length === 0 ? null : "a session in OpenClaw's gateway takes no arguments: leave out what stands behind --",
   startFailures: [],
-  // Only with `stop --host`: it ends its runs and itself.
+  // Only with `stop --server`: it ends its runs and itself.
   stopSignals: [{ signal: "SIGTERM", patienceMs: 10_000 }],
   ownStop: () => null,
   interrupt: () => ({ signal: "SIGINT" }),

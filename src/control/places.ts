@@ -115,7 +115,7 @@ export function occupantsOf(
       refuses: isBusy(session),
       isPassing: isNameless(session),
       pids: session.processes.map(({ identity }) => identity.pid),
-      text: describe(session),
+      text: occupantText(session),
     })),
     ...starting.map(({ pid }) => ({
       isLock: false,
@@ -133,7 +133,7 @@ export const lockedText = ({ by, reason, until }: ManualLock): string =>
 const isNameless = ({ id, status }: Session): boolean =>
   id === null && status.state === "running" && status.activity === "unclear";
 
-function describe({ agent, id, status, since, processes }: Session): string {
+export function occupantText({ agent, id, status, since, processes }: Session): string {
   const word = status.state === "running" ? status.activity : status.state;
   const when = since === null || Math.abs(since) > 8.64e15 ? "" : ` since ${new Date(since).toISOString()}`;
   const pid = processes[0]?.identity.pid;

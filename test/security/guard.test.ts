@@ -4,10 +4,11 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ActingWorld, isAlive } from "../cli/acting.ts";
+import { ActingWorld, isAlive, toFiles } from "../cli/acting.ts";
 import { inside } from "../cli/inside.ts";
 import { StopWorld } from "../cli/stop-world.ts";
 import { binary } from "../cli/world.ts";
+import { waitFor } from "../conformance/wait.ts";
 
 const refused = "agentctl: called from inside an agent's session: ";
 
@@ -190,4 +191,23 @@ test("variables that an agent sets to run code in another agent do not reach it;
   const [agent] = world.launchedAgents();
   const names = ["BUN_OPTIONS", "BASH_ENV", "BUN_INSPECT", "LD_LIBRARY_PATH", "NODE_OPTIONS"];
   expect(names.map((name) => agent?.env[name])).toEqual([undefined, undefined, undefined, undefined, "--no-warnings"]);
+});
+
+test("stop --server of an own session is refused where the server has sessions of others", async () => {
+  await using world = new StopWorld();
+  const host = Bun.spawn([binary, "demo-agent", "serve"], {
+    ...{ env: world.env, cwd: world.folder("elsewhere"), stdin: "pipe", stdout: "ignore", stderr: "inherit" },
+  });
+  await waitFor("the host", () => existsSync(join(world.home, "hosts", `${host.pid}.sock`)));
+  const [own, other] = [crypto.randomUUID(), crypto.randomUUID()];
+  for (const id of [own, other]) host.stdin.write(`start ${id} Fix it\n`);
+  host.stdin.flush();
+  for (const id of [own, other]) await world.until(id, "working");
+  const caller = crypto.randomUUID();
+  world.note(own, { launchedBy: `demo:${caller}` });
+  const tool = toFiles(`"$AGENTCTL" stop ${own} --server -y`);
+  world.start(["prompt:x", `tool:${tool}`, "work:600"], { cwd: world.work, id: caller, env: { AGENTCTL: binary } });
+  expect(Number(await world.untilFile("answer.code"))).toBe(5);
+  expect(await world.untilFile("answer.err")).toContain(`${refused}${other.slice(0, 8)} is not one of its own`);
+  expect(isAlive(host.pid)).toBe(true);
 });
