@@ -136,12 +136,19 @@ const commands: readonly Entry[] = [
 
 /** For processes of our own, not for people. */
 const inner = new Map<string, (words: readonly string[], context: Context) => Promise<number>>([
-  ["demo-agent", async (words) => await (await import("./demo/agent.ts")).runDemoAgent(words)],
+  ["demo-agent", async (words, context) => await runDemoAgent(words, context)],
   ["exec-agent", async (words, context) => (await import("./cli/exec-agent.ts")).runExecAgent(words, context)],
   ["end-launch", async (words, context) => await (await import("./cli/end-launch.ts")).runEndLaunch(words, context)],
   ["run-hook", async (words, context) => await (await import("./cli/run-hook.ts")).runHook(words, context)],
   ["read-store", async (words, context) => await (await import("./cli/read-store.ts")).runReadStore(words, context)],
 ]);
+
+/** As a command of agentctl it obeys the guard; called by a name of its own it is a program like any other agent. */
+async function runDemoAgent(words: readonly string[], { env }: Context): Promise<number> {
+  const guarded = async () => await (await import("./control/own-callers.ts")).mayRunCommands(env);
+  const mayRunCommands = calledAs === "demo-agent" ? async () => true : guarded;
+  return await (await import("./demo/agent.ts")).runDemoAgent(words, mayRunCommands);
+}
 
 function help(): string {
   const left = Math.max(...commands.map(({ names }) => names.join(", ").length));

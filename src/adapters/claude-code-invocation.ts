@@ -1,12 +1,13 @@
 // How Claude Code is started, continued and ended. What was seen of it stands in claude-code.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "./fields.ts";
-import type { Invocation, Order, OwnSetting } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order, type OwnSetting } from "./invocation.ts";
 
 export const claudeInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
-  headless: (order) => ["-p", ...sessionFlags(order), ...commonFlags(order), ...order.extra],
-  interface: (order) => [...sessionFlags(order), ...commonFlags(order), ...order.extra],
+  headless: (order) => argv`-p ${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
+  interface: (order) => argv`${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   environmentFor: (home) => ({ CLAUDE_CONFIG_DIR: home }),
   scrubbed:
     /^(CLAUDECODE|CLAUDE_CODE_(CHILD_SESSION|SESSION_ID|SESSION_ATTENDED|HOST_SHORT_TEMP_DIRS|ENTRYPOINT|EXECPATH|SSE_PORT|MESSAGING_(SOCKET|TOKEN))|CLAUDE_PID|CLAUDE_EFFORT|CLAUDE_JOB_DIR|CLAUDE_BG_.*|AI_AGENT)$/,
@@ -16,15 +17,15 @@ export const claudeInvocation: Invocation = {
     read: {
       // Not `plan`: there 2.1.197 runs commands that the settings allow, and 2.1.325 leaves commands to a check of its own.
       // With `=`, because the list would go on with the next argument.
-      flags: ["--permission-mode", "dontAsk", "--tools=Read,Glob,Grep,WebFetch,WebSearch,Agent"],
+      flags: argv`--permission-mode dontAsk --tools=Read,Glob,Grep,WebFetch,WebSearch,Agent`,
       meaning: "it reads and searches below its directory; it has no tools to edit or to run commands",
     },
     edit: {
-      flags: ["--permission-mode", "acceptEdits"],
+      flags: argv`--permission-mode acceptEdits`,
       meaning:
         "it edits files and runs simple file commands below its directory; other commands are denied unless its settings allow them",
     },
-    bypass: { flags: ["--dangerously-skip-permissions"], meaning: "it may do everything, and asks nobody" },
+    bypass: { flags: argv`--dangerously-skip-permissions`, meaning: "it may do everything, and asks nobody" },
   },
   ownSetting: {
     files: (home, cwd) => [
@@ -68,21 +69,18 @@ export const claudeInvocation: Invocation = {
     { signal: "SIGTERM", patienceMs: 5_000 },
   ],
   // The job's short id; it does not know the session's.
-  ownStop: (job) => ["stop", job],
+  ownStop: (job) => argv`stop ${job}`,
   // SIGINT ends an interface, too, even at work.
   interrupt: (argv) => (argv.includes("-p") || argv.includes("--print") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
-function sessionFlags(order: Order): string[] {
-  if (order.kind === "continue") return ["--resume", order.session];
-  const chosen = order.session === null ? [] : ["--session-id", order.session];
-  return order.kind === "new" ? chosen : ["--resume", order.from, "--fork-session", ...chosen];
+function sessionFlags(order: Order): Argv {
+  if (order.kind === "continue") return argv`--resume ${order.session}`;
+  const chosen = order.session === null ? noWords : argv`--session-id ${order.session}`;
+  return order.kind === "new" ? chosen : argv`--resume ${order.from} --fork-session ${chosen}`;
 }
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : claudeInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, claudeInvocation);
 
 /** The most specific settings win. */
 function judgeSettings(texts: readonly (string | null)[]): OwnSetting {

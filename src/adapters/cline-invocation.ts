@@ -1,12 +1,13 @@
 // How Cline is started, opened and ended. What was seen of it stands in cline.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsOf, jsonIn } from "./fields.ts";
-import type { Invocation, Order, OwnSetting, Permission } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order, type OwnSetting, type Permission } from "./invocation.ts";
 
 export const clineInvocation: Invocation = {
   chooseId: null,
   // It reads no prompt from stdin, whatever its messages say.
   promptBy: "argument",
-  headless: (order) => ["--json", ...commonFlags(order), ...order.extra, "--", asWords(order.prompt ?? "")],
+  headless: (order) => argv`--json ${commonFlags(order)} ${handedOn(order.extra)} -- ${asWords(order.prompt ?? "")}`,
   support: ({ permission }, { own }) =>
     permission === null || permission === "bypass"
       ? null
@@ -14,7 +15,7 @@ export const clineInvocation: Invocation = {
   interface: (order) =>
     order.kind === "fork"
       ? null
-      : [...(order.kind === "continue" ? ["--id", order.session] : []), ...commonFlags(order), ...order.extra],
+      : argv`${order.kind === "continue" ? argv`--id ${order.session}` : noWords} ${commonFlags(order)} ${handedOn(order.extra)}`,
   // Without it a session would live in the hub, if there is one, and the launched process would only watch it.
   environment: { CLINE_SESSION_BACKEND_MODE: "local" },
   environmentFor: (home) => ({ CLINE_DATA_DIR: home }),
@@ -26,16 +27,16 @@ export const clineInvocation: Invocation = {
   // interface it refuses reading as well. So the tools are taken away, by settings of ours in place of the person's.
   permissions: {
     read: {
-      flags: ["--plan", "--auto-approve", "true"],
+      flags: argv`--plan --auto-approve true`,
       meaning: "it reads files and the web; its other tools are taken away",
       environment: (_env, { own }) => ({ CLINE_GLOBAL_SETTINGS_PATH: settingsFile(own, "read") }),
     },
     edit: {
-      flags: ["--auto-approve", "true"],
+      flags: argv`--auto-approve true`,
       meaning: "it edits files everywhere; commands and subagents are taken away",
       environment: (_env, { own }) => ({ CLINE_GLOBAL_SETTINGS_PATH: settingsFile(own, "edit") }),
     },
-    bypass: { flags: ["--auto-approve", "true"], meaning: "it edits files and runs every command" },
+    bypass: { flags: argv`--auto-approve true`, meaning: "it edits files and runs every command" },
   },
   ownSetting: {
     files: (home) => [`${home}/settings/global-settings.json`],
@@ -79,10 +80,7 @@ const settingsWithout = (disabledTools: readonly string[]): string =>
 /** One word alone it takes for a mistyped command; blanks at the end it drops. */
 const asWords = (prompt: string): string => (/\s/.test(prompt) ? prompt : `${prompt} `);
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : clineInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, clineInvocation);
 
 function judgeSettings([text]: readonly (string | null)[]): OwnSetting {
   const approves = fieldsOf(jsonIn({ text }, "text"))?.["toolAutoApprove"] !== false;

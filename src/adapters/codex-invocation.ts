@@ -1,18 +1,18 @@
 // How Codex is started, continued and ended. What was seen of it stands in codex.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsOf, lookUp, uuidIn } from "./fields.ts";
-import type { Invocation, Order, OwnSetting } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order, type OwnSetting } from "./invocation.ts";
 
 export const codexInvocation: Invocation = {
   chooseId: null,
   promptBy: "stdin",
   // Options stand in front of `resume` and `fork`: behind them 0.166.0 knows no --sandbox.
-  headless: (order) => ["exec", "--json", ...commonFlags(order), ...order.extra, ...sessionWords(order), "-"],
-  interface: (order) => [
-    order.kind === "fork" ? "fork" : "resume",
-    ...commonFlags(order),
-    ...order.extra,
-    ...[order.kind === "fork" ? order.from : order.session].filter((id) => id !== null),
-  ],
+  headless: (order) => argv`exec --json ${commonFlags(order)} ${handedOn(order.extra)} ${sessionWords(order)} -`,
+  interface(order) {
+    const id = order.kind === "fork" ? order.from : order.session;
+    const command = order.kind === "fork" ? "fork" : "resume";
+    return argv`${command} ${commonFlags(order)} ${handedOn(order.extra)} ${id === null ? noWords : argv`${id}`}`;
+  },
   environmentFor: (home) => ({ CODEX_HOME: home }),
   scrubbed:
     /^CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI|VERSION|APPLY_PATCH_PRESERVE_LINE_ENDINGS|MANAGED_.*|SANDBOX.*)$/,
@@ -25,16 +25,16 @@ export const codexInvocation: Invocation = {
   // `exec` never asks, whatever approval_policy says.
   permissions: {
     read: {
-      flags: ["--sandbox", "read-only"],
+      flags: argv`--sandbox read-only`,
       meaning: "a read-only sandbox: its commands can change nothing, and have no network",
     },
     edit: {
-      flags: ["--sandbox", "workspace-write"],
+      flags: argv`--sandbox workspace-write`,
       meaning:
         "a sandbox: its commands write below its directory (not in .git) and in the temporary folder, without network",
     },
     bypass: {
-      flags: ["--dangerously-bypass-approvals-and-sandbox"],
+      flags: argv`--dangerously-bypass-approvals-and-sandbox`,
       meaning: "no sandbox: it may do everything, and asks nobody",
     },
   },
@@ -83,13 +83,12 @@ export const codexInvocation: Invocation = {
   interrupt: (argv) => (argv.includes("exec") || argv.includes("e") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
-const sessionWords = (order: Order): string[] =>
-  order.kind === "new" ? [] : order.kind === "continue" ? ["resume", order.session] : ["fork", order.from];
+function sessionWords(order: Order): Argv {
+  if (order.kind === "new") return noWords;
+  return order.kind === "continue" ? argv`resume ${order.session}` : argv`fork ${order.from}`;
+}
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : codexInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, codexInvocation);
 
 /** Only the top of its file: tables (profiles, projects) come after the first `[`. */
 function judgeConfig([text]: readonly (string | null)[], places: readonly string[]): OwnSetting {

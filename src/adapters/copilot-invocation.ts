@@ -1,13 +1,14 @@
 // How Copilot is started, continued and ended. What was seen of it stands in copilot.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsOf, uuidIn } from "./fields.ts";
 import type { Invocation, Order } from "./invocation.ts";
 
 export const copilotInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
-  headless: (order) => ["--output-format=json", ...sessionWords(order), ...commonFlags(order), ...order.extra],
+  headless: (order) => argv`--output-format=json ${sessionWords(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   interface: (order) =>
-    order.kind === "fork" ? null : [...sessionWords(order), ...commonFlags(order), ...order.extra],
+    order.kind === "fork" ? null : argv`${sessionWords(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   // "true" in the caller's environment would let it do everything, whatever the flags say.
   environment: { COPILOT_ALLOW_ALL: "false" },
   environmentFor: (home) => ({ COPILOT_HOME: home }),
@@ -20,15 +21,15 @@ export const copilotInvocation: Invocation = {
   },
   permissions: {
     read: {
-      flags: ["--deny-tool=write", "--deny-tool=shell"],
+      flags: argv`--deny-tool=write --deny-tool=shell`,
       meaning: "it reads below its directory; edits and commands are denied",
     },
     edit: {
-      flags: ["--allow-tool=write"],
+      flags: argv`--allow-tool=write`,
       meaning:
         "it edits below its directory and in the temporary folder; commands are denied, unless they only read or you approved them for this place before",
     },
-    bypass: { flags: ["--allow-all"], meaning: "it may do everything, and asks nobody" },
+    bypass: { flags: argv`--allow-all`, meaning: "it may do everything, and asks nobody" },
   },
   // Its settings have a mode for interfaces only; approvals that were saved for the place count.
   ownSetting: {
@@ -68,12 +69,12 @@ export const copilotInvocation: Invocation = {
 };
 
 /** `--session-id` would begin a new session where there is no old one. */
-const sessionWords = (order: Order): string[] => {
-  if (order.kind === "new") return order.session === null ? [] : [`--session-id=${order.session}`];
-  return [`--resume=${order.kind === "continue" ? order.session : order.from}`];
+const sessionWords = (order: Order): Argv => {
+  if (order.kind === "new") return order.session === null ? noWords : argv`--session-id=${order.session}`;
+  return argv`--resume=${order.kind === "continue" ? order.session : order.from}`;
 };
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : [`--model=${model}`]),
-  ...(permission === null ? [] : copilotInvocation.permissions[permission].flags),
-];
+function commonFlags({ model, permission }: Order): Argv {
+  const flags = permission === null ? noWords : copilotInvocation.permissions[permission].flags;
+  return argv`${model === null ? noWords : argv`--model=${model}`} ${flags}`;
+}

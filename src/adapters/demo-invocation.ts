@@ -1,19 +1,20 @@
 // How the demo agent is started, continued and ended.
-import type { Invocation, Order } from "./invocation.ts";
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
+import { type Invocation, modelAndPermission, type Order } from "./invocation.ts";
 
 export const demoInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
-  headless: (order) => ["demo-agent", "-p", ...sessionFlags(order), ...commonFlags(order), ...order.extra],
-  interface: (order) => ["demo-agent", ...sessionFlags(order), ...commonFlags(order), ...order.extra, "idle"],
+  headless: (order) => argv`demo-agent -p ${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
+  interface: (order) => argv`demo-agent ${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)} idle`,
   environmentFor: (home) => ({ DEMO_AGENT_HOME: home }),
   scrubbed: /^DEMO_AGENT_SESSION$/,
   childMark: "DEMO_AGENT_SESSION",
   announcedIn: () => null,
   permissions: {
-    read: { flags: ["--permission", "read"], meaning: "it edits nothing and runs nothing" },
-    edit: { flags: ["--permission", "edit"], meaning: "it edits files and runs nothing" },
-    bypass: { flags: ["--permission", "bypass"], meaning: "it edits files and runs commands" },
+    read: { flags: argv`--permission read`, meaning: "it edits nothing and runs nothing" },
+    edit: { flags: argv`--permission edit`, meaning: "it edits files and runs nothing" },
+    bypass: { flags: argv`--permission bypass`, meaning: "it edits files and runs commands" },
   },
   ownSetting: {
     files: () => [],
@@ -29,13 +30,10 @@ export const demoInvocation: Invocation = {
   interrupt: () => ({ signal: "SIGINT" }),
 };
 
-function sessionFlags(order: Order): string[] {
-  if (order.kind === "continue") return ["--resume", order.session];
-  const chosen = order.session === null ? [] : ["--session-id", order.session];
-  return order.kind === "new" ? chosen : [...chosen, "--parent", order.from];
+function sessionFlags(order: Order): Argv {
+  if (order.kind === "continue") return argv`--resume ${order.session}`;
+  const chosen = order.session === null ? noWords : argv`--session-id ${order.session}`;
+  return order.kind === "new" ? chosen : argv`${chosen} --parent ${order.from}`;
 }
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : demoInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, demoInvocation);

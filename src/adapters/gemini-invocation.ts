@@ -1,6 +1,14 @@
 // How Gemini CLI is started, continued and ended. What was seen of it stands in gemini.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "./fields.ts";
-import type { Invocation, Order, OwnSetting, Permission, Place } from "./invocation.ts";
+import {
+  type Invocation,
+  modelAndPermission,
+  type Order,
+  type OwnSetting,
+  type Permission,
+  type Place,
+} from "./invocation.ts";
 
 /** Where the machine has policies of its own, it takes no other one (`--admin-policy` is ignored). */
 const voidedBy = {
@@ -12,15 +20,10 @@ const voidedBy = {
 export const geminiInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
-  headless: (order, place) => [
-    ...["--output-format", "stream-json"],
-    ...sessionFlags(order),
-    ...commonFlags(order),
-    ...policyFlags(order, place),
-    ...order.extra,
-  ],
+  headless: (order, place) =>
+    argv`--output-format stream-json ${sessionFlags(order)} ${commonFlags(order)} ${policyFlags(order, place)} ${handedOn(order.extra)}`,
   interface: (order) =>
-    order.kind === "fork" ? null : [...sessionFlags(order), ...commonFlags(order), ...order.extra],
+    order.kind === "fork" ? null : argv`${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   support: (order, { own }) =>
     order.permission === null || order.permission === "bypass"
       ? null
@@ -43,17 +46,17 @@ export const geminiInvocation: Invocation = {
   // Its plan mode is no `read`: without an interface it may leave it by itself, and may do everything then.
   permissions: {
     read: {
-      flags: ["--approval-mode", "default"],
+      flags: argv`--approval-mode default`,
       meaning: "it reads files and the web; a policy takes every other tool away",
       voidedBy,
     },
     edit: {
-      flags: ["--approval-mode", "auto_edit"],
+      flags: argv`--approval-mode auto_edit`,
       meaning: "it edits files below its directory; of commands it runs what its settings allow",
       voidedBy,
     },
     bypass: {
-      flags: ["--approval-mode", "yolo"],
+      flags: argv`--approval-mode yolo`,
       meaning: "it edits files below its directory and runs every command",
     },
   },
@@ -96,20 +99,15 @@ export const geminiInvocation: Invocation = {
   interrupt: () => ({ keys: "Escape" }),
 };
 
-const sessionFlags = (order: Order): string[] =>
-  order.kind === "continue"
-    ? ["--resume", order.session]
-    : order.kind === "fork" || order.session === null
-      ? []
-      : ["--session-id", order.session];
+function sessionFlags(order: Order): Argv {
+  if (order.kind === "continue") return argv`--resume ${order.session}`;
+  return order.kind === "fork" || order.session === null ? noWords : argv`--session-id ${order.session}`;
+}
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : geminiInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, geminiInvocation);
 
-const policyFlags = ({ permission }: Order, { own }: Place): string[] =>
-  permission === null || permission === "bypass" ? [] : ["--admin-policy", policyFile(own, permission)];
+const policyFlags = ({ permission }: Order, { own }: Place): Argv =>
+  permission === null || permission === "bypass" ? noWords : argv`--admin-policy ${policyFile(own, permission)}`;
 
 const policyFile = (own: string, permission: Permission): string => `${own}/gemini-${permission}.toml`;
 

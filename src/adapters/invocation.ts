@@ -1,4 +1,5 @@
 // How an agent is started, continued, opened, spoken to and ended: as data. The acting itself is control's.
+import { type Argv, argv, noWords } from "./argv.ts";
 
 /** What a launched agent may do; mapped to each agent's own flags. */
 export const permissions = ["read", "edit", "bypass"] as const;
@@ -37,13 +38,13 @@ export type Preparation =
   | {
       kind: "command";
       text: string;
-      arguments(file: string): string[];
+      arguments(file: string): Argv;
       /** The arguments that take it back, where the session did not begin. */
-      undo: string[];
+      undo: Argv;
     };
 
 export interface Permitted {
-  flags: readonly string[];
+  flags: Argv;
   meaning: string;
   /** Variables that it takes besides, made out of the caller's. */
   environment?(env: Readonly<Record<string, string | undefined>>, place: Place): Record<string, string>;
@@ -64,13 +65,13 @@ export interface Invocation {
   /** "argument": the prompt stands in the arguments, where everybody can read it, and is limited in size. */
   promptBy: "stdin" | "argument";
   /** The arguments of a run without an interface. */
-  headless(order: Order, place: Place): string[];
+  headless(order: Order, place: Place): Argv;
   /** Of a new session with a chosen id; absent: nothing is needed. */
   prepare?(session: string, order: Order, place: Place): Preparation | null;
   /** A file of ours that the arguments name (a policy, say), written anew before each start; absent: none. */
   support?(order: Order, place: Place): { path: string; text: string } | null;
   /** The arguments that open its own interface on an old session; null: it cannot (or cannot fork). */
-  interface(order: Order, place: Place): string[] | null;
+  interface(order: Order, place: Place): Argv | null;
   /** Variables that it is started with, whatever the caller has. */
   environment?: Readonly<Record<string, string>>;
   /** Variables that make it use this data folder. */
@@ -97,7 +98,14 @@ export interface Invocation {
   /** Gentlest first, each with the time it is given before the next one; SIGKILL follows the last. */
   stopSignals: readonly { signal: NodeJS.Signals; patienceMs: number }[];
   /** Its own way to end a job that its supervisor would start again; null: it has none. */
-  ownStop(job: string): string[] | null;
+  ownStop(job: string): Argv | null;
   /** What ends the turn of a live process: a signal, or keys typed at its terminal (null: it has none; keys then become SIGINT). */
   interrupt(argv: readonly string[], tty: string | null): { signal: NodeJS.Signals } | { keys: string };
 }
+
+/** As most agents take them. */
+export const modelAndPermission = (
+  { model, permission }: Order,
+  { permissions }: Pick<Invocation, "permissions">,
+): Argv =>
+  argv`${model === null ? noWords : argv`--model ${model}`} ${permission === null ? noWords : permissions[permission].flags}`;

@@ -1,4 +1,5 @@
 // What may be done with OpenClaw. Its sessions are begun and continued in its gateway; only its interface is a process of ours.
+import { argv, handedOn, noWords } from "./argv.ts";
 import { fieldsIn, fieldsOf, jsonIn, textIn } from "./fields.ts";
 import type { Invocation, OwnSetting } from "./invocation.ts";
 
@@ -6,9 +7,10 @@ export const openclawInvocation: Invocation = {
   chooseId: null,
   promptBy: "stdin",
   // Never used: `create` of its host is.
-  headless: () => [],
+  headless: () => noWords,
   // A copy is made by its own commands only (/fork in its interface).
-  interface: (order) => (order.kind === "continue" ? ["tui", "--session", order.session, ...order.extra] : null),
+  interface: (order) =>
+    order.kind === "continue" ? argv`tui --session ${order.session} ${handedOn(order.extra)}` : null,
   environmentFor: (home) => ({ OPENCLAW_STATE_DIR: home }),
   scrubbed: /^OPENCLAW_(CLI|SHELL|PATH_BOOTSTRAPPED|GATEWAY_PORT|PREPEND_PATH)$/,
   // Its commands know nothing of the session that they are run for.
@@ -16,21 +18,21 @@ export const openclawInvocation: Invocation = {
   announcedIn: () => null,
   permissions: {
     read: {
-      flags: [],
+      flags: argv``,
       meaning: "it reads below its directory; it has no tools that edit, and its commands are denied",
     },
     edit: {
-      flags: [],
+      flags: argv``,
       meaning:
         "it edits below its directory; commands run only if a person has allowed them for good, others are denied",
     },
-    bypass: { flags: [], meaning: "it may do everything, and asks nobody" },
+    bypass: { flags: argv``, meaning: "it may do everything, and asks nobody" },
   },
   ownSetting: { files: (home) => [`${home}/openclaw.json`], judge: judgeSettings },
   refuses: ({ extra }) =>
     extra.length === 0 ? null : "a session in OpenClaw's gateway takes no arguments: leave out what stands behind --",
   startFailures: [],
-  // Only with `stop --host`: it ends its runs and itself.
+  // Only with `stop --server`: it ends its runs and itself.
   stopSignals: [{ signal: "SIGTERM", patienceMs: 10_000 }],
   ownStop: () => null,
   interrupt: () => ({ signal: "SIGINT" }),

@@ -1,6 +1,7 @@
 // How OpenCode is started, continued and ended. What was seen of it stands in opencode.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn } from "./fields.ts";
-import type { Invocation, Order } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order } from "./invocation.ts";
 import { isSessionId } from "./opencode-server.ts";
 
 /**
@@ -38,17 +39,17 @@ function settingsIn(env: Readonly<Record<string, string | undefined>>): Fields |
 export const opencodeInvocation: Invocation = {
   chooseId,
   promptBy: "stdin",
-  headless: (order) => ["run", "--format", "json", ...sessionFlags(order), ...commonFlags(order), ...order.extra],
+  headless: (order) => argv`run --format json ${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   prepare: (session, order, { cwd, at }) =>
     order.kind === "new"
       ? {
           kind: "command",
           text: newSession(session, cwd, at),
-          arguments: (file) => ["import", file],
-          undo: ["session", "delete", session],
+          arguments: (file) => argv`import ${file}`,
+          undo: argv`session delete ${session}`,
         }
       : null,
-  interface: (order) => [...sessionFlags(order), ...commonFlags(order), ...order.extra],
+  interface: (order) => argv`${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   environmentFor: (home) =>
     home.endsWith("/opencode")
       ? { XDG_DATA_HOME: home.slice(0, -"/opencode".length), OPENCODE_DB: "" }
@@ -64,16 +65,16 @@ export const opencodeInvocation: Invocation = {
   endedIn: (line) => (fieldsOf(line)?.["type"] === "error" ? "failed" : null),
   permissions: {
     read: {
-      flags: ["--agent", "agentctl-read"],
+      flags: argv`--agent agentctl-read`,
       environment: withOwnAgents,
       meaning: "it reads and searches below its directory and in the web; no edits, no commands, no subagents",
     },
     edit: {
-      flags: ["--agent", "agentctl-edit"],
+      flags: argv`--agent agentctl-edit`,
       environment: withOwnAgents,
       meaning: "it edits below its directory; no commands, no subagents",
     },
-    bypass: { flags: ["--auto"], meaning: "it may do everything that its settings do not deny, and asks nobody" },
+    bypass: { flags: argv`--auto`, meaning: "it may do everything that its settings do not deny, and asks nobody" },
   },
   ownSetting: {
     files: () => [],
@@ -160,12 +161,9 @@ function newSession(id: string, directory: string, at: number): string {
   return JSON.stringify({ info, messages: [] });
 }
 
-function sessionFlags(order: Order): string[] {
-  if (order.kind === "fork") return ["--session", order.from, "--fork"];
-  return order.session === null ? [] : ["--session", order.session];
+function sessionFlags(order: Order): Argv {
+  if (order.kind === "fork") return argv`--session ${order.from} --fork`;
+  return order.session === null ? noWords : argv`--session ${order.session}`;
 }
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : opencodeInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, opencodeInvocation);

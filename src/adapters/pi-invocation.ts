@@ -1,13 +1,15 @@
 // How Pi is started, continued and ended. What was seen of it stands in pi.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsOf, uuidIn } from "./fields.ts";
-import type { Invocation, Order, Place } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order, type Place } from "./invocation.ts";
 
 export const piInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
   // As JSON it names its session at once. As text 0.73 would show no sign of life before its first answer is complete.
-  headless: (order, place) => ["--mode", "json", ...sessionFlags(order, place), ...commonFlags(order), ...order.extra],
-  interface: (order, place) => [...sessionFlags(order, place), ...commonFlags(order), ...order.extra],
+  headless: (order, place) =>
+    argv`--mode json ${sessionFlags(order, place)} ${commonFlags(order)} ${handedOn(order.extra)}`,
+  interface: (order, place) => argv`${sessionFlags(order, place)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   // 0.73 has no flag for an id; but it takes over one that it finds in a record.
   prepare: (session, order, place) =>
     order.kind === "new" ? { kind: "file", path: recordPath(session, place), text: headerLine(session, place) } : null,
@@ -21,14 +23,14 @@ export const piInvocation: Invocation = {
   },
   permissions: {
     read: {
-      flags: ["--tools", "read,grep,find,ls"],
+      flags: argv`--tools read,grep,find,ls`,
       meaning: "it reads and searches everywhere; it has no tools to edit or to run commands",
     },
     edit: {
-      flags: ["--tools", "read,grep,find,ls,edit,write"],
+      flags: argv`--tools read,grep,find,ls,edit,write`,
       meaning: "it edits files everywhere, also outside of its directory; it has no tool to run commands",
     },
-    bypass: { flags: [], meaning: "it may do everything, and asks nobody, as always" },
+    bypass: { flags: argv``, meaning: "it may do everything, and asks nobody, as always" },
   },
   ownSetting: {
     files: () => [],
@@ -73,17 +75,15 @@ export const piInvocation: Invocation = {
   interrupt: (_, tty) => (tty === null ? { signal: "SIGTERM" } : { keys: "Escape" }),
 };
 
-function sessionFlags(order: Order, place: Place): string[] {
-  if (order.kind === "new") return order.session === null ? [] : ["--session", recordPath(order.session, place)];
+function sessionFlags(order: Order, place: Place): Argv {
+  if (order.kind === "new")
+    return order.session === null ? noWords : argv`--session ${recordPath(order.session, place)}`;
   // The folder is named, because a setting or a variable may lead elsewhere; there a part of the id would do, too.
-  const folder = ["--session-dir", folderOf(place)];
-  return order.kind === "continue" ? ["--session", order.session, ...folder] : ["--fork", order.from, ...folder];
+  const folder = argv`--session-dir ${folderOf(place)}`;
+  return order.kind === "continue" ? argv`--session ${order.session} ${folder}` : argv`--fork ${order.from} ${folder}`;
 }
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : piInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, piInvocation);
 
 /** Pi's own name of a directory's folder; two directories may share one. */
 const folderOf = ({ home, cwd }: Place): string =>

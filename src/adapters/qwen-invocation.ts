@@ -1,6 +1,7 @@
 // How Qwen Code is started, continued and ended. What was seen of it stands in qwen.md.
+import { type Argv, argv, handedOn, noWords } from "./argv.ts";
 import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "./fields.ts";
-import type { Invocation, Order, OwnSetting } from "./invocation.ts";
+import { type Invocation, modelAndPermission, type Order, type OwnSetting } from "./invocation.ts";
 
 /** A tool that is not in this list does not exist for it, whatever its settings allow. */
 const readers = "read_file,list_directory,glob,grep_search,web_fetch";
@@ -8,13 +9,9 @@ const readers = "read_file,list_directory,glob,grep_search,web_fetch";
 export const qwenInvocation: Invocation = {
   chooseId: (uuid) => uuid,
   promptBy: "stdin",
-  headless: (order) => [
-    ...["--output-format", "stream-json"],
-    ...sessionFlags(order),
-    ...commonFlags(order),
-    ...order.extra,
-  ],
-  interface: (order) => [...sessionFlags(order), ...commonFlags(order), ...order.extra],
+  headless: (order) =>
+    argv`--output-format stream-json ${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
+  interface: (order) => argv`${sessionFlags(order)} ${commonFlags(order)} ${handedOn(order.extra)}`,
   // Two processes instead of three.
   environment: { QWEN_CODE_NO_RELAUNCH: "true" },
   environmentFor: (home) => ({ QWEN_HOME: home }),
@@ -27,14 +24,14 @@ export const qwenInvocation: Invocation = {
   },
   permissions: {
     read: {
-      flags: ["--approval-mode", "default", "--core-tools", readers],
+      flags: argv`--approval-mode default --core-tools ${readers}`,
       meaning: "it reads files and the web; no other tool is there",
     },
     edit: {
-      flags: ["--approval-mode", "auto-edit"],
+      flags: argv`--approval-mode auto-edit`,
       meaning: "it edits files, also outside of its directory; of commands it runs what its settings allow",
     },
-    bypass: { flags: ["--approval-mode", "yolo"], meaning: "it may do everything, and asks nobody" },
+    bypass: { flags: argv`--approval-mode yolo`, meaning: "it may do everything, and asks nobody" },
   },
   ownSetting: {
     files: (home, cwd) => ["/etc/qwen-code/settings.json", `${cwd}/.qwen/settings.json`, `${home}/settings.json`],
@@ -76,16 +73,13 @@ export const qwenInvocation: Invocation = {
   interrupt: (_argv, tty) => (tty === null ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
-const sessionFlags = (order: Order): string[] => {
-  if (order.kind === "fork") return ["--resume", order.from, "--fork-session"];
-  if (order.kind === "continue") return ["--resume", order.session];
-  return order.session === null ? [] : ["--session-id", order.session];
+const sessionFlags = (order: Order): Argv => {
+  if (order.kind === "fork") return argv`--resume ${order.from} --fork-session`;
+  if (order.kind === "continue") return argv`--resume ${order.session}`;
+  return order.session === null ? noWords : argv`--session-id ${order.session}`;
 };
 
-const commonFlags = ({ model, permission }: Order): string[] => [
-  ...(model === null ? [] : ["--model", model]),
-  ...(permission === null ? [] : qwenInvocation.permissions[permission].flags),
-];
+const commonFlags = (order: Order): Argv => modelAndPermission(order, qwenInvocation);
 
 /** The first one wins; without any it is `auto`. */
 function judgeSettings(texts: readonly (string | null)[]): OwnSetting {

@@ -112,7 +112,7 @@ async function endTools(
     const session = rows.find((row) => keyOf(row.session) === key)?.session;
     return launch == null || session?.status.state !== "stopped" ? [] : [{ session, launches: [launch] }];
   });
-  const options = { graceMs: 1_000, now: false, leftovers: false, host: false };
+  const options = { graceMs: 1_000, now: false, leftovers: false, server: false };
   if (over.length > 0) await stopSessions(over, options, await lookAround(env), callerPids, env);
 }
 

@@ -2,12 +2,12 @@
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
-import { type OwnSetting, type Permission, permissions } from "../adapters/invocation.ts";
+import { type Order, type OwnSetting, type Permission, type Place, permissions } from "../adapters/invocation.ts";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { commandOf, findBinary } from "../control/binary.ts";
 import { agentEnvironment, ownHome } from "../control/environment.ts";
 import type { Launched } from "../control/launch.ts";
-import { type Hooks, wantsHooks } from "../control/notes.ts";
+import { type Hooks, supportFolder, wantsHooks } from "../control/notes.ts";
 import type { OwnWorktree } from "../control/start-in-worktree.ts";
 import type { StartRequest } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
@@ -140,6 +140,7 @@ export function startRequest(args: Arguments, context: Context, command: string,
   // What begins in a host needs no program of ours.
   const program = adapter.host?.create === undefined ? commandOf(adapter, context.env) : [];
   const isRoot = process.getuid?.() === 0;
+  checkWords(adapter, order, { home: rest.home, own: supportFolder(context.env), cwd: rest.cwd, at: 0 });
   const refusal = adapter.invocation.refuses(order, { isRoot, env: context.env });
   if (refusal !== null) throw new AgentctlError("agent-missing", refusal);
   if (permission !== null) checkEffect(adapter, permission);
@@ -163,6 +164,11 @@ export function startRequest(args: Arguments, context: Context, command: string,
     ownIsBypass: own.isBypass,
     warn: talk,
   };
+}
+
+/** Throws for a value that the agent would take for an option, before anything is made for the launch. */
+function checkWords({ invocation }: Adapter, order: Order, place: Place): void {
+  invocation.headless(order, place);
 }
 
 function positive(ms: number, flag: string, command: string): number {

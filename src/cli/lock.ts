@@ -5,9 +5,9 @@ import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
 import { hasLetGo, notLiveIn } from "../control/leaving.ts";
 import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } from "../control/manual-locks.ts";
-import { lockedText, oneAtATime } from "../control/places.ts";
+import { lockedText, occupantText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { isBusy } from "../core/session.ts";
+import { isBusy, type Session } from "../core/session.ts";
 import { oneLine } from "../lib/width.ts";
 import { errorCode } from "../observe/failure.ts";
 import { placeOf } from "../observe/place.ts";
@@ -106,9 +106,26 @@ async function remove(directory: string, args: Arguments, context: Context): Pro
     throw new AgentctlError("not-found", `nobody has locked ${place}`, {
       hint: "agentctl lock list; a place that a session is at work in is free when that is over",
     });
-  if (args.has("--json")) context.out(`${JSON.stringify(clean({ place, locked: false }))}\n`);
-  else context.out(`${homeRelative(oneLine(place), context)} is free\n`);
+  const there = await sessionsIn(place, context);
+  if (args.has("--json")) {
+    const sessions = there.map(({ session: { agent, id, processes }, status }) => ({
+      ...{ agent, id, status, pid: processes[0]?.identity.pid ?? null },
+    }));
+    context.out(`${JSON.stringify(clean({ place, locked: false, sessions }))}\n`);
+    return 0;
+  }
+  const named = there.map(({ session }) => occupantText(session)).join("; ");
+  const but = there.length === 0 ? "" : there.some(({ session }) => isBusy(session)) ? ", but not free: " : "; ";
+  context.out(`${homeRelative(oneLine(place), context)} is unlocked${but}${oneLine(named)}\n`);
   return 0;
+}
+
+/** Those that have not stopped, or may not have. */
+async function sessionsIn(place: string, context: Context): Promise<{ session: Session; status: string }[]> {
+  const { rows } = await lookAtRows(context, noneStopped);
+  return rows
+    .map(({ session }) => ({ session, status: statusWord(session) }))
+    .filter(({ session }) => session.status.state !== "stopped" && placeOf(session.cwd) === place);
 }
 
 /** Also of a directory that is gone: its lock can still be taken back. */

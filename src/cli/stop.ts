@@ -18,22 +18,24 @@ import { lookAroundAtRows, type Row } from "./sessions.ts";
 import { chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
 export const stop: Command = {
-  usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--host] [-y] [--json]",
+  usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--server] [-y] [--json]",
   summary: "Ends sessions: the agent's own way or the gentlest signal first, then what its tools left running.",
   notes: [
     "A signal goes to a process that is still the one we saw, never to a bare pid. What has a terminal of its own, has",
     "another session, or is a multiplexer or a daemon is reported as left over, and ended only with --leftovers.",
-    "A session inside of a host: its turn is ended, the host stays (--host ends it and all that it hosts).",
-    "Exit codes: 0 stopped (also if it was before); 6 something is still running; 5 refused; 8 cannot tell.",
+    "A session that lives in a server: its turn is interrupted, the server stays. --server ends the server, too: it names",
+    "the other sessions that end with it and asks; without a terminal it needs -y.",
+    "Exit codes: 0 stopped (also if it was before), or its turn was interrupted; 5 refused, or idle in a server: nothing",
+    "was stopped; 6 something is still running; 8 cannot tell.",
   ].join("\n"),
   flags: [
     ...severalFlags,
     { flag: "--grace", value: "T", help: "how long it may take to end by itself before SIGKILL (default: 20s)" },
     { flag: "--now", help: "SIGKILL at once" },
     { flag: "--leftovers", help: "end the leftovers, too" },
-    { flag: "--host", help: "of a hosted session: end its host" },
+    { flag: "--server", help: "end the server of a session that lives in one, and every session in it" },
     { flag: "--yes", short: "-y", help: "do not ask" },
-    { flag: "--json", help: "print JSON: the session as it is now, ended, leftovers" },
+    { flag: "--json", help: "print JSON: the session as it is now, result, ended, leftovers" },
   ],
   examples: [
     ["agentctl stop 3f2a1b9c", "one session"],
@@ -49,14 +51,24 @@ export const stop: Command = {
     for (const { session, ref } of rows) guardTarget(session, ref, caller, all.around, all.notes);
     for (const row of rows) checkKnown(row);
     for (const row of rows) checkNotAround(row, caller);
-    if (!args.has("--yes")) askFirst(rows, context);
+    const servers = args.has("--server") ? serversOf(rows, all.rows) : [];
+    for (const { session, ref } of servers.flatMap(({ others }) => others))
+      guardTarget(session, ref, caller, all.around, all.notes);
+    const mayAsk = args.has("--yes") ? "no" : "yes";
+    for (const server of servers) tellOthers(server, mayAsk, context);
+    if (mayAsk === "yes") askFirst(rows, context);
     const targets = rows.map(({ session }) => ({
       session,
       launches: all.notes
         .filter(({ agent, home, session: id }) => agent === session.agent && home === session.home && id === session.id)
         .map(({ id }) => id),
     }));
-    const options = { graceMs, now: args.has("--now"), leftovers: args.has("--leftovers"), host: args.has("--host") };
+    const options = {
+      graceMs,
+      now: args.has("--now"),
+      leftovers: args.has("--leftovers"),
+      server: args.has("--server"),
+    };
     const answers = await stopSessions(targets, options, all.around, caller.pids, context.env);
     const fresh = await withExits(rows, answers, context);
     await lookForDueHooks(context.env, (text) => context.err(`agentctl: ${oneLine(text)}\n`));
@@ -66,7 +78,7 @@ export const stop: Command = {
     if (args.has("--json")) {
       const json = told.map(({ answer, row }) => stopJson(answer, row));
       context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
-    } else for (const { answer, row } of told) context.out(stopText(answer, row));
+    } else for (const { answer, row } of told) context.out(stopText(answer, row, serversOf([row], all.rows)[0]));
     return Math.max(...answers.map(exitCodeOf));
   },
 };
@@ -94,13 +106,66 @@ function checkNotAround({ session, ref }: Row, caller: Caller): void {
   throw new AgentctlError("refused", message, { hint: "call it from elsewhere; nothing was ended" });
 }
 
-function exitCodeOf({ session, survivors, failure }: Stopped): number {
-  if (failure !== null) return exitCodes[failure.code];
-  const status = session?.status ?? null;
-  if (status?.state === "unknown") return exitCodes["cannot-tell"];
-  const goesOn = status?.state === "running" && status.owner.kind === "process";
-  return survivors.length > 0 || goesOn ? exitCodes["timed-out"] : 0;
+const exitCodeFor: Readonly<Record<Exclude<Stopped["result"], "failed">, number>> = {
+  stopped: 0,
+  "already-stopped": 0,
+  "turn-interrupted": 0,
+  "tools-stopped": 0,
+  "nothing-to-stop": exitCodes.refused,
+  "still-running": exitCodes["timed-out"],
+  unknown: exitCodes["cannot-tell"],
+};
+
+const exitCodeOf = ({ result, failure }: Stopped): number =>
+  failure !== null ? exitCodes[failure.code] : result === "failed" ? exitCodes.failed : exitCodeFor[result];
+
+interface Server {
+  /** The first of the named sessions that live in it. */
+  row: Row;
+  /** How people know it: by its process, else by its address. */
+  name: string;
+  /** The sessions that live in it and were not named. */
+  others: Row[];
 }
+
+/** The servers that these sessions live in, each once. */
+function serversOf(rows: readonly Row[], all: readonly Row[]): Server[] {
+  const servers = new Map<string, Server>();
+  for (const row of rows) {
+    const key = serverKey(row.session);
+    if (key === null || servers.has(key)) continue;
+    const others = all.filter((each) => serverKey(each.session) === key && !rows.some((own) => own.ref === each.ref));
+    servers.set(key, { row, name: serverName(row.session), others });
+  }
+  return [...servers.values()];
+}
+
+function serverKey({ agent, home, status }: Row["session"]): string | null {
+  if (status.state !== "running" || status.owner.kind !== "host") return null;
+  const { process, address } = status.owner;
+  return process === null ? `${agent}\0${home}\0${address}` : `${process.pid} ${process.start} ${process.boot}`;
+}
+
+function serverName({ status }: Row["session"]): string {
+  if (status.state !== "running" || status.owner.kind !== "host") return "its server";
+  const { process, address } = status.owner;
+  return process === null ? address : `pid ${process.pid}`;
+}
+
+/** Names every other session that ends with the server; asks, unless nobody wants to be asked. */
+function tellOthers({ row, name, others }: Server, mayAsk: "yes" | "no", context: Context): void {
+  if (others.length === 0) return;
+  const named = others.map(({ session, ref }) => `${session.agent} ${ref} (${statusWord(session)})`).join(", ");
+  const what = `the server of ${row.ref} (${name}) serves ${otherSessions(others)}, which would end with it: ${named}`;
+  if (mayAsk === "no") {
+    context.err(`agentctl: ${oneLine(what)}\n`);
+    return;
+  }
+  if (!canAsk()) throw new AgentctlError("refused", what, { hint: "-y ends them all the same; nothing was ended" });
+  if (!confirm(`${oneLine(what)}. End them all?`, context)) throw new AgentctlError("refused", "nothing was ended");
+}
+
+const otherSessions = ({ length }: readonly Row[]): string => `${length} other session${length === 1 ? "" : "s"}`;
 
 const manyAtOnce = 3;
 
@@ -124,9 +189,10 @@ function askFirst(rows: readonly Row[], context: Context): void {
   if (!confirm(`End ${running.length} sessions?`, context)) throw new AgentctlError("refused", "nothing was ended");
 }
 
-function stopJson({ session, ended, leftovers, survivors, failure }: Stopped, row: Row) {
+function stopJson({ result, session, ended, leftovers, survivors, failure }: Stopped, row: Row) {
   return {
     ...sessionJson({ ...row, session: session ?? vanished(row.session) }),
+    result,
     ended: ended.map(({ process }) => process.pid),
     leftovers: [...leftovers, ...survivors].map(leftoverJson),
     ...(failure === null ? {} : { failure: failure.message }),
@@ -139,9 +205,9 @@ const leftoverJson = ({ row, why }: Leftover) => ({
   why,
 });
 
-function stopText(answer: Stopped, row: Row): string {
+function stopText(answer: Stopped, row: Row, server: Server | undefined): string {
   const { leftovers, survivors } = answer;
-  const lines = [`${row.ref} ${headline(answer, row)}`];
+  const lines = [server === undefined ? `${row.ref} ${headline(answer, row)}` : servedHeadline(answer, row, server)];
   for (const { row: left, why } of [...survivors, ...leftovers])
     lines.push(
       `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${why}`,
@@ -150,7 +216,22 @@ function stopText(answer: Stopped, row: Row): string {
   return `${lines.join("\n")}\n`;
 }
 
-function headline({ session, ended, said, failure }: Stopped, row: Row): string {
+/** Of a session that lived in a server when the command began. */
+function servedHeadline(answer: Stopped, row: Row, { name, others }: Server): string {
+  const { result, session, said } = answer;
+  const { ref } = row;
+  if (session?.status.state !== "running" || result === "failed") return `${ref} ${headline(answer, row)}`;
+  if (result === "nothing-to-stop") {
+    const more = others.length === 0 ? "" : ` and ${otherSessions(others)}`;
+    return `${ref} is idle in its server (${name}): nothing was stopped; --server ends the server${more}`;
+  }
+  const stays = `it stays ${statusWord(session)} in its server (${name}); --server ends that, too`;
+  if (result === "tools-stopped") return `${ref}: what its tools left running was ended; ${stays}`;
+  if (result === "turn-interrupted") return `${ref}: ${said ?? "its turn is over"}; ${stays}`;
+  return `${ref} is still running in its server (${name}), ${statusWord(session)}: ${said ?? "it was not asked"}`;
+}
+
+function headline({ session, ended, failure }: Stopped, row: Row): string {
   if (failure !== null) return `was not stopped: ${oneLine(failure.message)}`;
   const wasStopped = row.session.status.state === "stopped";
   const pids = ended.map(({ process, by }) => `pid ${process.pid}${by === null ? "" : ` by ${by}`}`).join(", ");
@@ -160,8 +241,6 @@ function headline({ session, ended, said, failure }: Stopped, row: Row): string 
       : `was stopped already; what it left is ended: ${pids}`;
   if (session === null) return `is stopped; nothing was recorded of it${pids === "" ? "" : ` (${pids})`}`;
   const word = statusWord(session);
-  if (session.status.state === "running" && session.status.owner.kind === "host")
-    return `stays loaded in its host, ${word}: ${said ?? "nothing was done"}; --host would end the host`;
   if (session.status.state === "running") return `is still running (${word})`;
   if (session.status.state === "unknown") return `cannot be told: ${session.status.why}`;
   return `is stopped: ${word}${pids === "" ? "" : ` (${pids})`}`;

@@ -30,7 +30,7 @@ export async function endLaunch(launch: string, env: Environment, how: HowToEnd 
   );
   if (running.length === 0) await endProcesses(unowned.map((row) => ({ process: row.identity, steps })));
   const targets = running.length > 0 ? running : pastSessions(launch, around, env);
-  const options = { graceMs: graceMs[how], now: how === "now", leftovers: false, host: false };
+  const options = { graceMs: graceMs[how], now: how === "now", leftovers: false, server: false };
   return await stopSessions(
     targets.map((session) => ({ session, launches: [launch] })),
     options,

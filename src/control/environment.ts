@@ -5,6 +5,7 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { adapters } from "../adapters/registry.ts";
 import { type Environment, realHome } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
+import { readProcesses } from "../observe/processes.ts";
 
 /** A variable that a holder keeps for its agent waits under a longer name, where nobody takes it for the caller's. */
 export const keptForAgent = "AGENTCTL_TAG_SET_";
@@ -20,6 +21,26 @@ export function unmarked(env: Environment): Record<string, string> {
     )
       kept[key] = value;
   return kept;
+}
+
+/** Variables by which runtimes, loaders and shells run code of their owner's choice in every program. */
+const runsCode =
+  /^(BUN_(OPTIONS|BE_BUN|INSPECT\w*|JSC_\w+)|NODE_OPTIONS|LD_(PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_\w+|BASH_ENV|ENV)$/;
+
+/**
+ * Without what an agent has set inside of its session to run code in another agent, which may have other permissions. What a
+ * person set is in the environment of the agent's own process, too, and stays.
+ */
+export function withoutOwnCode(env: Environment, agentPid: number): Environment {
+  const suspects = Object.keys(env).filter((name) => runsCode.test(name));
+  if (suspects.length === 0) return env;
+  const wish = { names: new Set<string>(), pids: new Set([agentPid]), environment: new Set(suspects), lockedFiles: [] };
+  const table = readProcesses(wish);
+  const agent = table.ok ? table.value.rows.find(({ identity }) => identity.pid === agentPid) : undefined;
+  const given = agent?.detail?.env ?? {};
+  return Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => !runsCode.test(name) || given[name] === value),
+  );
 }
 
 /** With the variables that name this home, unless the caller's own lead there anyway; null: wherever those lead. */

@@ -61,7 +61,7 @@ function ancestors(table: ProcessTable, pid: number): ProcessRow[] {
   return above;
 }
 
-const lift = 'a person can lift this: {"insideAgents": "free"} in agentctl\'s config.json';
+export const lift = 'a person can lift this: {"insideAgents": "free"} in agentctl\'s config.json';
 
 /** Also by its own setting; and what is handed on to the agent could be anything. */
 export function guardPermission(

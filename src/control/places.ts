@@ -1,19 +1,19 @@
 // Who may begin where. Occupancy is derived, never stored; two that race are decided by one lock of the kernel, which goes
 // with its holder.
-import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
-import { hostname, userInfo } from "node:os";
-import { join } from "node:path";
+import { closeSync, fstatSync, statSync } from "node:fs";
+import { hostname } from "node:os";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive } from "../core/process.ts";
 import { isBusy, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { errorCode } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { openChanges } from "../sys/changes.ts";
 import { tryLock } from "../sys/file-lock.ts";
 import type { Caller } from "./guard.ts";
 import { heldIn } from "./holder.ts";
+import { lockFiles, openLockFile } from "./lock-files.ts";
 import { type ManualLock, readLocks } from "./manual-locks.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -25,11 +25,12 @@ export async function oneAtATime<T>(
   act: () => Promise<T>,
   interrupted: Promise<never> = Promise.withResolvers<never>().promise,
 ): Promise<T> {
-  const fd = await takeLock(lockFile(env), interrupted);
+  const taken: number[] = [];
   try {
+    for (const path of lockFiles(env)) taken.push(await takeLock(path, interrupted));
     return await act();
   } finally {
-    closeSync(fd);
+    for (const fd of taken) closeSync(fd);
   }
 }
 
@@ -38,14 +39,14 @@ const lockSweepMs = 250;
 
 async function takeLock(path: string, interrupted: Promise<never>): Promise<number> {
   const deadline = deadlineIn(lockPatienceMs);
-  let fd = openLock(path);
+  let fd = openLockFile(path);
   if (hasLock(path, fd)) return fd;
   const changes = openChanges();
   try {
     for (;;) {
       changes.path(path);
       if (!isStill(path, fd)) {
-        const fresh = openLock(path);
+        const fresh = openLockFile(path);
         closeSync(fd);
         fd = fresh;
       }
@@ -69,48 +70,9 @@ async function takeLock(path: string, interrupted: Promise<never>): Promise<numb
 /** Somebody may have removed the file since: then what we locked is not what the next one will lock. */
 const hasLock = (path: string, fd: number): boolean => tryLock(fd) && isStill(path, fd);
 
-function openLock(path: string): number {
-  try {
-    return openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-  } catch (error) {
-    const message = `cannot open ${path}: ${failureText(error)}; nothing was started`;
-    throw new AgentctlError("failed", message, { hint: "XDG_RUNTIME_DIR names another folder", cause: error });
-  }
-}
-
 function isStill(path: string, fd: number): boolean {
   try {
     return statSync(path).ino === fstatSync(fd).ino;
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return false;
-  }
-}
-
-/**
- * One file for all of a user's commands, whatever their environments say: cron and ssh have no XDG_RUNTIME_DIR. In a folder
- * that is ours alone: in /tmp another user could have put one of this name.
- */
-function lockFile(env: Environment): string {
-  const { uid } = userInfo();
-  const wished = env["XDG_RUNTIME_DIR"]?.startsWith("/") ? env["XDG_RUNTIME_DIR"] : `/run/user/${uid}`;
-  const folder = isOurs(wished, uid) ? join(wished, "agentctl") : `/tmp/agentctl-${uid}`;
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new AgentctlError("failed", `cannot make ${folder}: ${failureText(error)}`, { cause: error });
-  }
-  if (!isOurs(folder, uid))
-    throw new AgentctlError("failed", `${folder} belongs to somebody else, or others may write to it`, {
-      hint: "set XDG_RUNTIME_DIR to a folder of yours",
-    });
-  return join(folder, "launch.lock");
-}
-
-function isOurs(folder: string, uid: number): boolean {
-  try {
-    const stat = lstatSync(folder);
-    return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o022) === 0;
   } catch (error) {
     if (errorCode(error) === "") throw error;
     return false;
@@ -153,7 +115,7 @@ export function occupantsOf(
       refuses: isBusy(session),
       isPassing: isNameless(session),
       pids: session.processes.map(({ identity }) => identity.pid),
-      text: describe(session),
+      text: occupantText(session),
     })),
     ...starting.map(({ pid }) => ({
       isLock: false,
@@ -171,7 +133,7 @@ export const lockedText = ({ by, reason, until }: ManualLock): string =>
 const isNameless = ({ id, status }: Session): boolean =>
   id === null && status.state === "running" && status.activity === "unclear";
 
-function describe({ agent, id, status, since, processes }: Session): string {
+export function occupantText({ agent, id, status, since, processes }: Session): string {
   const word = status.state === "running" ? status.activity : status.state;
   const when = since === null || Math.abs(since) > 8.64e15 ? "" : ` since ${new Date(since).toISOString()}`;
   const pid = processes[0]?.identity.pid;

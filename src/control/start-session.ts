@@ -5,6 +5,7 @@ import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
 import { withIds } from "../observe/wanted.ts";
 import { openChanges } from "../sys/changes.ts";
+import { withoutOwnCode } from "./environment.ts";
 import { callerOf, guardHooks, guardPermission, guardTarget, nameOf } from "./guard.ts";
 import { type Launched, type LaunchOrder, StartedLaunch } from "./launch.ts";
 import { hasLetGo, notLiveIn } from "./leaving.ts";
@@ -120,7 +121,9 @@ async function startAlone(
   checkPlace(request, occupants);
   const [nearest] = caller.within;
   const launchedBy = nearest === undefined ? null : nameOf(nearest);
-  const wanted = { ...request, note: { ...note, name, launchedBy, commit: await commit } };
+  const agentPid = nearest?.processes[0]?.identity.pid ?? null;
+  const given = caller.isGuarded && agentPid !== null ? withoutOwnCode(env, agentPid) : env;
+  const wanted = { ...request, env: given, note: { ...note, name, launchedBy, commit: await commit } };
   const { host } = request.adapter;
   // A host takes its time: nobody else waits for that.
   if (host?.create !== undefined) return { begun: (interrupted) => startInHost(wanted, host, interrupted) };

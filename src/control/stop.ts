@@ -22,8 +22,8 @@ export interface StopOptions {
   now: boolean;
   /** End the leftovers, too. */
   leftovers: boolean;
-  /** End the host of a hosted session, and with it everything else that it hosts. */
-  host: boolean;
+  /** End the server of a session that lives in one, and with it every other session there. */
+  server: boolean;
 }
 
 export interface StopTarget {
@@ -32,7 +32,22 @@ export interface StopTarget {
   launches: readonly string[];
 }
 
+/**
+ * turn-interrupted, tools-stopped: the session lives on in its server, without a turn. nothing-to-stop: it was idle there.
+ * still-running: something of it has not ended.
+ */
+export type StopResult =
+  | "stopped"
+  | "already-stopped"
+  | "turn-interrupted"
+  | "tools-stopped"
+  | "nothing-to-stop"
+  | "still-running"
+  | "unknown"
+  | "failed";
+
 export interface Stopped {
+  result: StopResult;
   /** As it is now. null: nothing is recorded of it any more. */
   session: Session | null;
   ended: Ended[];
@@ -127,7 +142,7 @@ class StopCourse {
   private async answerToAsking(env: Environment): Promise<string | null> {
     const { session } = this.target;
     if (session.status?.state !== "running") return null;
-    if (isHosted(this.target.session)) return this.options.host ? null : await interruptHosted(session, this.adapter);
+    if (isHosted(this.target.session)) return this.options.server ? null : await interruptHosted(session, this.adapter);
     if (this.options.now) return null;
     const words = session.job === null ? null : this.adapter.invocation.ownStop(session.job);
     if (words === null) return null;
@@ -152,7 +167,7 @@ class StopCourse {
     if (
       session.status?.state !== "running" ||
       this.failure !== null ||
-      (isHosted(this.target.session) && !this.options.host)
+      (isHosted(this.target.session) && !this.options.server)
     )
       return [];
     const isAsked = session.job !== null && !this.options.now;
@@ -220,14 +235,27 @@ class StopCourse {
         ? [{ row, why }]
         : [],
     );
+    const session = this.sessionIn(now);
+    const survivors = [...this.survivors, ...members.filter(isNew).map((row) => ({ row, why: stuck(row) }))];
     return {
-      session: this.sessionIn(now),
+      result: survivors.length > 0 && this.failure === null ? "still-running" : this.resultFor(session),
+      session,
       ended: this.ended,
       leftovers: [...leftovers, ...before].filter(({ row }) => isNew(row)),
-      survivors: [...this.survivors, ...members.filter(isNew).map((row) => ({ row, why: stuck(row) }))],
+      survivors,
       said: this.said,
       failure: this.failure,
     };
+  }
+
+  private resultFor(now: Session | null): StopResult {
+    if (this.failure !== null) return "failed";
+    const before = this.target.session.status;
+    if (now?.status.state === "unknown") return "unknown";
+    if (now?.status.state !== "running") return before?.state === "stopped" ? "already-stopped" : "stopped";
+    if (!isHosted(now) || now.status.activity !== "idle") return "still-running";
+    if (before?.state !== "running" || before.activity !== "idle") return "turn-interrupted";
+    return this.ended.length > 0 ? "tools-stopped" : "nothing-to-stop";
   }
 
   private endingsOf(rows: readonly ProcessRow[], steps: readonly Step[]): Ending[] {

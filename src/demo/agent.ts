@@ -37,12 +37,13 @@ Steps (in a prompt only those with a colon, and neither prompt nor idle):
   idle                                     stay alive; each line on stdin is a prompt, answered at once
 `;
 
-export async function runDemoAgent(args: readonly string[]): Promise<number> {
+/** `mayRunCommands` is asked before the first command. */
+export async function runDemoAgent(args: readonly string[], mayRunCommands: () => Promise<boolean>): Promise<number> {
   const home = process.env["DEMO_AGENT_HOME"] || join(process.env["HOME"] ?? "/", ".demo-agent");
   const [first] = args;
   if (first === "--help") {
     writeOut(help);
     return 0;
   }
-  return first === "serve" ? await serve(home) : await runSession(home, args);
+  return first === "serve" ? await serve(home) : await runSession(home, args, mayRunCommands);
 }

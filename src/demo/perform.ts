@@ -13,6 +13,7 @@ export interface Run {
   record: SessionRecord;
   answers: Answers;
   permission: string | null;
+  mayRunCommands(): Promise<boolean>;
   lastReply: string | null;
   tool: DetachedProcess | null;
 }
@@ -71,9 +72,12 @@ const deniedBy: Readonly<Record<string, readonly Tool[]>> = { read: ["shell", "e
 async function call(name: Tool, input: string, run: Run, act: () => string | Promise<string>): Promise<void> {
   const { record, permission } = run;
   record.add("tool", { name, input });
-  const denied = deniedBy[permission ?? ""]?.includes(name) ?? false;
-  const text = denied ? `denied: its permission is ${permission}` : await act();
-  record.add("tool-result", { name, text, denied });
+  const refusal = deniedBy[permission ?? ""]?.includes(name)
+    ? `denied: its permission is ${permission}`
+    : name === "shell" && !(await run.mayRunCommands())
+      ? "denied: called from inside an agent's session"
+      : null;
+  record.add("tool-result", { name, text: refusal ?? (await act()), denied: refusal !== null });
 }
 
 /** In a kernel session of its own: killing the agent's group must not reach it, as with real agents. */

@@ -22,7 +22,11 @@ const known = {
   ],
 };
 
-export async function runSession(home: string, args: readonly string[]): Promise<number> {
+export async function runSession(
+  home: string,
+  args: readonly string[],
+  mayRunCommands: () => Promise<boolean>,
+): Promise<number> {
   const { options, rest } = readArguments(args, known);
   const option = (name: string): string | null => options.get(name) ?? null;
   const failure = option("--fail-start");
@@ -40,7 +44,7 @@ export async function runSession(home: string, args: readonly string[]): Promise
   await pause(delayOf(option("--announce-after")));
   const record = new SessionRecord(home, id);
   const answers = prompt === null ? new InputLines() : nobody;
-  const run: Run = { record, answers, permission, lastReply: null, tool: null };
+  const run: Run = { record, answers, permission, mayRunCommands, lastReply: null, tool: null };
   obeySignals(run);
   if (!options.has("--no-announce")) {
     const announcement = announce(home, id);

@@ -1,7 +1,17 @@
 // Folders for copies that one command needs for a moment. The kernel's lock on each goes with its process, however that
 // ends; the next command that needs one removes those that nobody holds any more.
-import { closeSync, lstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { tryLock } from "./file-lock.ts";
 
@@ -10,23 +20,23 @@ export interface Scratch {
   remove(): void;
 }
 
+/** Under a random name, with nothing of a fixed name around it: in a folder of everybody's another user could have taken that. */
 export function openScratch(): Scratch {
-  const base = ownFolder();
-  // Another user has taken our name in a folder of everybody's: then without a folder of our own, and without tidying up.
-  if (base === null) return scratchIn(tmpdir(), "agentctl-");
+  const base = temporaryFolder();
+  const prefix = `agentctl-${process.getuid?.() ?? 0}-`;
   for (const name of readdirSync(base)) if (name.startsWith(prefix)) removeIfLeft(join(base, name));
   return scratchIn(base, prefix);
 }
 
-const prefix = "copy-";
-
-/** null: the name is somebody else's. */
-function ownFolder(): string | null {
-  const { uid } = userInfo();
-  const folder = join(tmpdir(), `agentctl-${uid}`);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const stat = lstatSync(folder);
-  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o022) === 0 ? folder : null;
+/** In a folder that others may write to, and that is not sticky, they could put something else in the place of ours. */
+function temporaryFolder(): string {
+  const found = [tmpdir(), "/tmp", "/var/tmp"].find((folder) => {
+    const stat = statSync(folder, { throwIfNoEntry: false });
+    return stat?.isDirectory() === true && ((stat.mode & 0o022) === 0 || (stat.mode & 0o1000) !== 0);
+  });
+  if (found !== undefined) return found;
+  const message = `no temporary folder is safe: other users may replace what is in ${tmpdir()}`;
+  throw Object.assign(new Error(message), { code: "EPERM" });
 }
 
 function scratchIn(base: string, name: string): Scratch {
@@ -49,8 +59,8 @@ function scratchIn(base: string, name: string): Scratch {
 function take(folder: string): number | null {
   let fd: number | null = null;
   try {
-    fd = openSync(folder, "r");
-    if (tryLock(fd) && lstatSync(folder, { throwIfNoEntry: false }) !== undefined) return fd;
+    fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    if (tryLock(fd) && lstatSync(folder, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino) return fd;
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
   }
@@ -60,7 +70,8 @@ function take(folder: string): number | null {
 
 function removeIfLeft(folder: string): void {
   try {
-    const lock = take(folder);
+    const stat = lstatSync(folder);
+    const lock = stat.isDirectory() && stat.uid === process.getuid?.() ? take(folder) : null;
     if (lock === null) return;
     rmSync(folder, { recursive: true, force: true });
     closeSync(lock);

@@ -127,13 +127,13 @@ describe("codex", () => {
     expect((await rowOf(world, id)).state).toBe("stopped");
   });
 
-  test("in its daemon: the turn is ended, the host stays; a message goes through the host; --host ends it", async () => {
+  test("in its daemon: the turn is ended, the server stays; a message goes through it; --server ends it", async () => {
     await using world = await createWorld({ codexDaemon: "shared" });
     const { tui, id, host } = await openHosted(world);
     await say(tui, endlessTool(world, "tool"));
     await toolBegun(world, "tool");
     const stopped = await acted(world, ["stop", id]);
-    expect(stopped).toContain("stays loaded in its host");
+    expect(stopped).toContain("its turn was interrupted; it stays idle in its server");
     expect(await rowOf(world, id)).toMatchObject({
       state: "running",
       activity: "idle",
@@ -149,7 +149,7 @@ describe("codex", () => {
     await acted(world, ["send", id, endlessTool(world, "second")]);
     await toolBegun(world, "second");
     expect(await acted(world, ["interrupt", id])).toContain("idle");
-    await acted(world, ["stop", id, "--host"]);
+    await acted(world, ["stop", id, "--server", "-y"]);
     expect((await rowOf(world, id)).state).toBe("stopped");
   });
 });

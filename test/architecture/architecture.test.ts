@@ -144,7 +144,7 @@ describe("every adapter", () => {
   });
 
   test("file is in the registry", () => {
-    const shared = ["adapter.ts", "fields.ts", "invocation.ts", "registry.ts"];
+    const shared = ["adapter.ts", "argv.ts", "fields.ts", "invocation.ts", "registry.ts"];
     const files = all.filter(({ path }) => layerOf(path) === "adapters").map(({ path }) => basename(path));
     // A long adapter may have parts: codex.ts, codex-lines.ts.
     const isPart = (name: string): boolean => adapters.some(({ agent }) => name.startsWith(`${agent}-`));

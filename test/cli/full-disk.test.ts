@@ -50,7 +50,7 @@ test("agentctl's own: launch is an error with nothing left running, list works",
     .trim()
     .split("\n")
     .map((path) => path.replace(/.*\./, ""));
-  expect(kinds.sort()).toEqual(["agentctl/filler", "err", "exit", "json", "out"]);
+  expect(kinds.sort()).toEqual(["agentctl/filler", "err", "exit", "json", "lock", "out"]);
 });
 
 test("that of the worktrees: git's own words, and neither a worktree nor a branch", async () => {

@@ -1,29 +1,10 @@
 // agentctl called from inside an agent's session: what it may do there, and what a person's word lifts.
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ActingWorld, toFiles } from "./acting.ts";
-import { type Answer, binary } from "./world.ts";
-
-/** Where the commands of this file's agents begin: the binary is known by a variable. */
-const env = { AGENTCTL: binary };
-
-interface Inside {
-  /** The session that the command ran in. */
-  id: string;
-  answer: Answer;
-}
-
-/** Runs a command as the tool of an agent that a person started, and waits for its end. */
-async function inside(world: ActingWorld, command: string, wrap = (text: string) => text): Promise<Inside> {
-  const { id } = world.start(["prompt:x", `tool:${wrap(toFiles(command))}`, "work:600"], {
-    cwd: world.work,
-    env,
-  });
-  const code = Number(await world.untilFile("answer.code"));
-  const text = (name: string) => readFileSync(join(world.work, name), "utf8");
-  return { id, answer: { code, out: text("answer.out"), err: text("answer.err") } };
-}
+import { inside } from "./inside.ts";
+import { binary } from "./world.ts";
 
 /** The tool has left the tree: its parent is the first process, its kernel session its own. */
 const reparented = (command: string): string => {
@@ -182,7 +163,8 @@ test("its own session is not its own to stop", async () => {
 test("nor is it when it runs inside of another one, which may", async () => {
   await using world = new ActingWorld();
   const inner = world.write("inner", `${toFiles("$AGENTCTL stop @self -y", "inner")}\n`);
-  const command = `$AGENTCTL demo-agent prompt:x "tool:. ${inner}" end >&2`;
+  symlinkSync(binary, join(world.root, "demo-agent"));
+  const command = `../demo-agent prompt:x "tool:. ${inner}" end >&2`;
   expect((await inside(world, command)).answer.code).toBe(0);
   expect(await world.untilFile("inner.code")).toBe("5\n");
   expect(await world.untilFile("inner.err")).toContain(refused);

@@ -78,6 +78,33 @@ test("list shows the places of sessions at work as well, marked; stopped and idl
   expect((await world.agentctl("lock")).out).toBe("no place is taken\n");
 });
 
+test("rm says what is true: unlocked, and which sessions are there", async () => {
+  await using world = new ActingWorld();
+  const place = "~/work";
+  await world.agentctl("lock", "add");
+  expect(await world.agentctl("lock", "rm")).toEqual({ code: 0, out: `${place} is unlocked\n`, err: "" });
+  const id = await world.launched("work:600");
+  const { pid } = await world.oneAgent();
+  await world.agentctl("lock", "add");
+  const busy = await world.agentctl("lock", "rm");
+  expect(busy.out).toStartWith(`${place} is unlocked, but not free: demo ${id} is working there since `);
+  expect(busy.out).toContain(`(pid ${pid} on `);
+  await world.agentctl("lock", "add");
+  const { out } = await world.agentctl("lock", "rm", "--json");
+  expect(JSON.parse(out)).toEqual({
+    place: world.work,
+    locked: false,
+    sessions: [{ agent: "demo", id, status: "working", pid }],
+  });
+  await world.agentctl("stop", id);
+  const idle = world.start(["prompt:x", "end", "idle"], { cwd: world.work });
+  await world.until(idle.id, "idle");
+  await world.agentctl("lock", "add");
+  expect((await world.agentctl("lock", "rm")).out).toStartWith(
+    `${place} is unlocked; demo ${idle.id} is idle there since `,
+  );
+});
+
 test("a broken lock file is said, and keeps nobody out", async () => {
   await using world = new ActingWorld();
   mkdirSync(join(world.env["AGENTCTL_HOME"] ?? "", "locks"), { recursive: true });

@@ -1,6 +1,16 @@
 // Who may begin where: one session at a time in a place, by what is true now and not by what was written down.
 import { describe, expect, test } from "bun:test";
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
@@ -226,71 +236,62 @@ describe("a race", () => {
 });
 
 describe("the lock", () => {
-  /** With this folder in the place of the one in /tmp that belongs to this user. */
-  const tryWith = (world: ActingWorld, folder: string, env: Record<string, string> = {}) => {
-    const uid = process.getuid?.() ?? 0;
-    const mount = `mkdir -p -m 700 /tmp/agentctl-${uid} && mount --bind "$FOLDER" /tmp/agentctl-${uid}`;
-    const script = `${mount} && exec ${binary} launch demo x --permission edit`;
-    return world.begin(["unshare", "-m", "sh", "-c", script], { env: { ...env, FOLDER: folder } }).answer;
-  };
+  const tryWith = (world: ActingWorld, env: Record<string, string>) =>
+    world.begin([binary, "launch", "demo", "x", "--permission", "edit"], { env }).answer;
+  const inHome = (world: ActingWorld): boolean => existsSync(join(world.root, ".agentctl/run/launch.lock"));
 
-  test("is in XDG_RUNTIME_DIR, for its owner alone", async () => {
+  test("is in XDG_RUNTIME_DIR and in agentctl's home, for its owner alone", async () => {
     await using world = new ActingWorld();
-    const [runtime, tmp] = [world.folder("runtime"), world.folder("tmp")];
+    const runtime = world.folder("runtime");
     chmodSync(runtime, 0o700);
-    expect((await tryWith(world, tmp, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
-    expect([existsSync(join(runtime, "agentctl/launch.lock")), existsSync(join(tmp, "launch.lock"))]).toEqual([
-      true,
-      false,
-    ]);
+    expect((await tryWith(world, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
+    expect([existsSync(join(runtime, "agentctl/launch.lock")), inHome(world)]).toEqual([true, true]);
+    expect(statSync(join(runtime, "agentctl")).mode & 0o777).toBe(0o700);
+    expect(statSync(join(world.root, ".agentctl/run/launch.lock")).mode & 0o777).toBe(0o600);
   });
 
-  test("is in /tmp where that folder is not there, or others may write to it", async () => {
+  test("is in agentctl's home alone where that folder is not there, or others may write to it", async () => {
     await using world = new ActingWorld();
     const open = world.folder("open");
     chmodSync(open, 0o770);
     for (const runtime of [open, join(world.root, "nowhere"), world.write("file", "")]) {
-      const tmp = world.folder("tmp", runtime.replace(/.*\//, ""));
-      chmodSync(tmp, 0o700);
-      expect((await tryWith(world, tmp, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
-      expect(existsSync(join(tmp, "launch.lock"))).toBe(true);
+      expect((await tryWith(world, { XDG_RUNTIME_DIR: runtime })).code).toBe(0);
+      expect(inHome(world)).toBe(true);
+      await world.untilAlone();
     }
+    expect(readdirSync(open)).toEqual([]);
   });
 
-  test("is not taken in a folder of somebody else, in one that others may write to, or behind a link", async () => {
+  test("is in a folder of its own, also in a home that others may write to; one that is not its own is refused", async () => {
     await using world = new ActingWorld();
     const open = world.folder("open");
     chmodSync(open, 0o777);
-    for (const folder of [foreignFolder(world), open]) {
-      const { code, err } = await tryWith(world, folder);
-      expect([code, err]).toEqual([
-        1,
-        `agentctl: /tmp/agentctl-0 belongs to somebody else, or others may write to it\n  set XDG_RUNTIME_DIR to a folder of yours\n`,
-      ]);
-    }
-    const runtime = world.folder("runtime");
-    chmodSync(runtime, 0o700);
-    symlinkSync(world.work, join(runtime, "agentctl"));
-    const { code, err } = await world.begin([binary, "launch", "demo", "x"], { env: { XDG_RUNTIME_DIR: runtime } })
-      .answer;
-    expect(code).toBe(1);
-    expect(err).toContain(`${runtime}/agentctl belongs to somebody else`);
+    expect((await tryWith(world, { AGENTCTL_HOME: open })).code).toBe(0);
+    await world.untilAlone();
+    chmodSync(join(open, "run"), 0o770);
+    const { code, err } = await tryWith(world, { AGENTCTL_HOME: open });
+    expect([code, err]).toEqual([
+      1,
+      `agentctl: ${open}/run may be written to by other users\n  set AGENTCTL_HOME to a folder of yours\n`,
+    ]);
     expect(world.processes()).toEqual([]);
-    expect(world.kept()).toEqual([]);
   });
 
-  /** In a user namespace nothing can be given away, but there what belongs to the machine is foreign. */
-  const foreignFolder = (world: ActingWorld): string => {
-    const folder = world.folder("foreign");
-    chmodSync(folder, 0o700);
-    try {
-      chownSync(folder, 12_345, 12_345);
-      return folder;
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EINVAL")) throw error;
-      return "/usr";
-    }
-  };
+  test("in XDG_RUNTIME_DIR will do where agentctl's home is read-only", async () => {
+    await using world = new ActingWorld();
+    const runtime = world.folder("runtime");
+    chmodSync(runtime, 0o700);
+    const id = await world.launched("x");
+    await world.untilAlone();
+    rmSync(join(world.root, ".agentctl/run/launch.lock"));
+    const script = `mount --bind "$HOME/.agentctl" "$HOME/.agentctl" && mount -o remount,bind,ro "$HOME/.agentctl" && exec script -qec "${binary} resume ${id}" /dev/null`;
+    const resumed = world.begin(["unshare", "-m", "sh", "-c", script], {
+      env: { XDG_RUNTIME_DIR: runtime, TERM: "xterm" },
+    });
+    await world.until(id, "idle");
+    resumed.kill("SIGKILL");
+    await resumed.answer;
+  });
 
   test("a Ctrl-C while somebody else has it ends the waiting at once", async () => {
     await using world = new ActingWorld();

@@ -90,13 +90,18 @@ describe("gently first", () => {
     expect([sleeper.pid, child?.pid ?? 0].filter(isAlive)).toEqual([]);
   });
 
-  test("--json is the session as it is now, what was ended and what was left", async () => {
+  test("--json is the session as it is now, the result, what was ended and what was left", async () => {
     await using world = new StopWorld();
     const agent = await world.working();
     const [before] = (await world.list()).sessions;
     const answer = await world.stopJson(agent.id);
     const [after] = (await world.list()).sessions;
-    expect(answer).toEqual({ ...after, ended: [agent.pid], leftovers: [] } as unknown as typeof answer);
+    expect(answer).toEqual({
+      ...after,
+      result: "stopped",
+      ended: [agent.pid],
+      leftovers: [],
+    } as unknown as typeof answer);
     expect(before?.state).toBe("running");
     expect(answer).toMatchObject({ state: "stopped", outcome: "interrupted", status: "interrupted", process: null });
   });
@@ -353,7 +358,7 @@ describe("weak links", () => {
   });
 });
 
-describe("a host", () => {
+describe("a server", () => {
   async function hosting(world: StopWorld, ...ids: string[]): Promise<number> {
     const host = Bun.spawn([binary, "demo-agent", "serve"], {
       env: world.env,
@@ -370,19 +375,30 @@ describe("a host", () => {
   }
 
   test.each([[[]], [["--now"]]])(
-    "%p: the turn of its session ends, the host and its other session stay",
+    "%p: the turn of its session ends, the server and its other session stay; idle there is nothing to stop",
     async (flags) => {
       await using world = new StopWorld();
       const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
       const host = await hosting(world, id, other);
+      const ref = id.slice(0, 8);
       expect(await world.stop(id, ...flags)).toEqual({
         code: 0,
-        out: `${id.slice(0, 8)} stays loaded in its host, idle: its turn was interrupted; --host would end the host\n`,
+        out: `${ref}: its turn was interrupted; it stays idle in its server (pid ${host}); --server ends that, too\n`,
         err: "",
       });
       expect(isAlive(host)).toBe(true);
       expect(await world.until(other, "working")).toMatchObject({ state: "running" });
-      expect(await world.stopJson(id)).toMatchObject({ state: "running", activity: "idle", ended: [] });
+      expect(await world.stop(id, ...flags)).toEqual({
+        code: 5,
+        out: `${ref} is idle in its server (pid ${host}): nothing was stopped; --server ends the server and 1 other session\n`,
+        err: "",
+      });
+      const again = await world.agentctl("stop", id, "--json", ...flags);
+      expect([again.code, JSON.parse(again.out)]).toMatchObject([
+        5,
+        { state: "running", activity: "idle", ended: [], result: "nothing-to-stop" },
+      ]);
+      expect(await world.stopJson(other, ...flags)).toMatchObject({ activity: "idle", result: "turn-interrupted" });
     },
   );
 
@@ -399,16 +415,73 @@ describe("a host", () => {
     expect([mine.pid, theirs.pid].map(isAlive)).toEqual([false, true]);
   });
 
-  test("--host ends it, once for all of its sessions", async () => {
+  test("--server ends it, once for all of its sessions, where all of them are named", async () => {
     await using world = new StopWorld();
     const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
     const host = await hosting(world, id, other);
-    const { code, out } = await world.stop(id, other, "--host");
+    const { code, out } = await world.stop(id, other, "--server");
     expect([code, out]).toEqual([
       0,
       [id, other].map((each) => `${each.slice(0, 8)} is stopped: cut-off (pid ${host} by SIGINT)\n`).join(""),
     ]);
     expect(isAlive(host)).toBe(false);
+  });
+
+  test("--server names the sessions that would end with it, and needs a yes", async () => {
+    await using world = new StopWorld();
+    const [id, other, third] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
+    const host = await hosting(world, id, other, third);
+    const elsewhere = await world.working([], { cwd: world.folder("elsewhere") });
+    const named = [other, third].map((each) => `demo ${each.slice(0, 8)}`);
+    const what = `the server of ${id.slice(0, 8)} (pid ${host}) serves 2 other sessions, which would end with it: `;
+    const refused = await world.stop(id, "--server");
+    expect(refused).toMatchObject({ code: 5, out: "" });
+    expect(refused.err).toStartWith(`agentctl: ${what}`);
+    for (const each of named) expect(refused.err).toContain(`${each} (working)`);
+    expect(refused.err).toContain("-y ends them all the same");
+    expect(refused.err).not.toContain(elsewhere.id.slice(0, 8));
+    for (const [typed, code] of [
+      ["n\n", 5],
+      ["y\n", 0],
+    ] as const) {
+      const terminal = new AtTerminal(world, ["stop", id, "--server"]);
+      await terminal.shows("End them all?");
+      terminal.type(typed);
+      const { code: exit, shown } = await terminal.ended();
+      for (const each of named) expect(shown).toContain(each);
+      expect([exit, isAlive(host)]).toEqual([code, code === 5]);
+    }
+    expect(isAlive(elsewhere.pid)).toBe(true);
+  });
+
+  test("-y ends it without a question, and says whose sessions ended", async () => {
+    await using world = new StopWorld();
+    const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
+    const host = await hosting(world, id, other);
+    const { code, out, err } = await world.stop(id, "--server", "-y");
+    expect([code, out]).toEqual([0, `${id.slice(0, 8)} is stopped: cut-off (pid ${host} by SIGINT)\n`]);
+    expect(err).toContain(`demo ${other.slice(0, 8)} (working)`);
+    expect(await world.until(other, "cut-off")).toMatchObject({ state: "stopped" });
+  });
+
+  test("the old name of --server is not known any more", async () => {
+    await using world = new StopWorld();
+    expect(await world.stop("x", "--host")).toMatchObject({ code: 2, out: "" });
+  });
+
+  test("a server whose turn goes on all the same is not stopped", async () => {
+    await using world = new StopWorld();
+    const id = world.record([{ type: "prompt", text: "x" }]);
+    const program = `import { mkdirSync } from "node:fs";
+      mkdirSync(process.env.DEMO_AGENT_HOME + "/hosts", { recursive: true });
+      Bun.listen({ unix: process.env.DEMO_AGENT_HOME + "/hosts/" + process.pid + ".sock", socket: { data(socket, data) {
+        socket.end(String(data).startsWith("interrupt") ? "in a moment" :
+          JSON.stringify({ sessions: [{ id: "${id}", activity: "working", waiting: null }] }));
+      } } });`;
+    const host = world.begin([world.linkAs("agentctl", process.execPath), world.write("demo-agent", program), "serve"]);
+    await waitFor("the host", () => existsSync(join(world.home, "hosts", `${host.pid}.sock`)));
+    const { code, out } = await world.agentctl("stop", id, "--grace", "0s", "--json");
+    expect([code, JSON.parse(out)]).toMatchObject([6, { activity: "working", result: "still-running" }]);
   });
 
   test("that fails costs no other session its end", async () => {

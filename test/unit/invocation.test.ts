@@ -24,7 +24,7 @@ test.each([
   ["codex", "continue", `exec --json --model m ${writes} --own resume ${id} -`],
   ["codex", "fork", `exec --json --model m ${writes} --own fork ${old} -`],
 ])("%s, %s, headless", (agent, kind, words) => {
-  expect(adapterNamed(agent)?.invocation.headless(orders[kind] as Order, place)).toEqual(words.split(" "));
+  expect<unknown>(adapterNamed(agent)?.invocation.headless(orders[kind] as Order, place)).toEqual(words.split(" "));
 });
 
 test.each([
@@ -32,7 +32,7 @@ test.each([
   ["codex", "continue", `resume --model m ${writes} --own ${id}`],
   ["codex", "fork", `fork --model m ${writes} --own ${old}`],
 ])("%s, %s, in its interface", (agent, kind, words) => {
-  expect(adapterNamed(agent)?.invocation.interface(orders[kind] as Order, place)).toEqual(words.split(" "));
+  expect<unknown>(adapterNamed(agent)?.invocation.interface(orders[kind] as Order, place)).toEqual(words.split(" "));
 });
 
 test.each([

@@ -185,8 +185,8 @@ describe("its words", () => {
   const { headless, interface: open, permissions, refuses, support, interrupt } = cline.invocation;
 
   test("a run", () => {
-    expect(headless(start, place)).toEqual(["--json", "--", "do it"]);
-    expect(headless({ ...start, prompt: "-v", model: "m", extra: ["--retries", "1"] }, place)).toEqual(
+    expect<unknown>(headless(start, place)).toEqual(["--json", "--", "do it"]);
+    expect<unknown>(headless({ ...start, prompt: "-v", model: "m", extra: ["--retries", "1"] }, place)).toEqual(
       "--json|--model|m|--retries|1|--|-v ".split("|"),
     );
   });
@@ -194,7 +194,7 @@ describe("its words", () => {
   test("tools are taken away by settings of ours", () => {
     const order: Order = { ...start, permission: "read" };
     const path = "/home/user/.agentctl/support/cline-read.json";
-    expect(headless(order, place)).toEqual(["--json", "--plan", "--auto-approve", "true", "--", "do it"]);
+    expect<unknown>(headless(order, place)).toEqual(["--json", "--plan", "--auto-approve", "true", "--", "do it"]);
     expect(permissions.read.environment?.({}, place)).toEqual({ CLINE_GLOBAL_SETTINGS_PATH: path });
     const given = support?.(order, place);
     expect(given?.path).toBe(path);
@@ -209,7 +209,7 @@ describe("its words", () => {
   test("an old session only in its interface", () => {
     const more: Order = { ...facts, kind: "continue", session: id };
     const caller = { isRoot: false, env: {} };
-    expect(open({ ...more, prompt: null }, place)).toEqual(["--id", id]);
+    expect<unknown>(open({ ...more, prompt: null }, place)).toEqual(["--id", id]);
     expect(refuses(more, caller)).toMatch(/only in its own interface/);
     expect(refuses({ ...more, prompt: null }, caller)).toBeNull();
     expect(refuses({ ...facts, kind: "fork", from: id, session: null }, caller)).toMatch(/fork/);

@@ -235,9 +235,9 @@ describe("how it is started", () => {
     const words = ["--model=m", "--allow-tool=write", "--own"];
     const fresh: Order = { ...facts, kind: "new", session: id };
     const old: Order = { ...facts, kind: "continue", session: id };
-    expect(headless(fresh, place)).toEqual(["--output-format=json", `--session-id=${id}`, ...words]);
-    expect(headless(old, place)).toEqual(["--output-format=json", `--resume=${id}`, ...words]);
-    expect(screen(old, place)).toEqual([`--resume=${id}`, ...words]);
+    expect<unknown>(headless(fresh, place)).toEqual(["--output-format=json", `--session-id=${id}`, ...words]);
+    expect<unknown>(headless(old, place)).toEqual(["--output-format=json", `--resume=${id}`, ...words]);
+    expect<unknown>(screen(old, place)).toEqual([`--resume=${id}`, ...words]);
     expect([refuses(fresh, caller), refuses(old, caller)]).toEqual([null, null]);
   });
 

@@ -251,7 +251,7 @@ describe("the words that it is started with", () => {
       { ...order, permission: "bypass", kind: "continue" },
       `--output-format stream-json --resume ${id} --model m --approval-mode yolo --own`,
     ],
-  ])("%o", (given, words) => expect(gemini.invocation.headless(given, place)).toEqual(words.split(" ")));
+  ])("%o", (given, words) => expect<unknown>(gemini.invocation.headless(given, place)).toEqual(words.split(" ")));
 
   test("a policy is written for read and edit; neither lets it leave a plan for everything", () => {
     for (const permission of ["read", "edit"] as const) {

@@ -335,7 +335,7 @@ describe("what may be done", () => {
 
   test("its interface opens by key, and makes no copies", () => {
     const words = invocation.interface({ ...order, kind: "continue", session: "agent:main:x" }, place);
-    expect(words).toEqual(["tui", "--session", "agent:main:x"]);
+    expect<unknown>(words).toEqual(["tui", "--session", "agent:main:x"]);
     expect(invocation.interface({ ...order, kind: "fork", session: null, from: id }, place)).toBeNull();
   });
 

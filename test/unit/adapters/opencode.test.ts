@@ -143,7 +143,7 @@ test("a chosen id has its shape, and newer ones sort first", () => {
 test("what its importer gets", () => {
   const made = invocation.prepare?.(id, { ...facts, kind: "new", session: id }, place) ?? null;
   if (made?.kind !== "command") throw new Error("no command");
-  expect(made.arguments("/x/y")).toEqual(["import", "/x/y"]);
+  expect<unknown>(made.arguments("/x/y")).toEqual(["import", "/x/y"]);
   expect(JSON.parse(made.text)).toMatchObject({
     info: { id, title: "New session - 2026-11-16T05:55:42.497Z", time: { created: place.at } },
     messages: [],

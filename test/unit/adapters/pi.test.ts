@@ -254,8 +254,8 @@ describe("how it is started", () => {
     [{ ...facts, kind: "fork", session: id, from: old }, `--fork ${old} --session-dir ${folder} ${rest}`],
   ];
   test.each(orders)("%p", (order, words) => {
-    expect(pi.invocation.headless(order, place)).toEqual(["--mode", "json", ...words.split(" ")]);
-    expect(pi.invocation.interface(order, place)).toEqual(words.split(" "));
+    expect<unknown>(pi.invocation.headless(order, place)).toEqual(["--mode", "json", ...words.split(" ")]);
+    expect<unknown>(pi.invocation.interface(order, place)).toEqual(words.split(" "));
   });
 
   test("an id is given by a record that holds nothing else", () => {

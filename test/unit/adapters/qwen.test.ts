@@ -163,7 +163,7 @@ describe("the words that it is started with", () => {
       { ...order, permission: "read", kind: "continue" },
       `--output-format stream-json --resume ${id} --model m --approval-mode default --core-tools ${readers} --own`,
     ],
-  ])("%o", (given, words) => expect(qwen.invocation.headless(given, place)).toEqual(words.split(" ")));
+  ])("%o", (given, words) => expect<unknown>(qwen.invocation.headless(given, place)).toEqual(words.split(" ")));
 
   test("a fork only in its interface", () => {
     const fork = { ...order, permission: null, kind: "fork", from: id } as const;
