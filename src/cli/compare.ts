@@ -5,14 +5,14 @@ import { type Beginning, beginningOf, type Changes, changesSince, patchSince } f
 import { runForPerson } from "../control/person-command.ts";
 import { interruption } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { oneLine, plainText } from "../lib/width.ts";
+import { jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import type { ShellEnd } from "../sys/spawn.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
 import { type Cell, costText, shortCount, shortDuration, statusColour, table, terminalOf } from "./render.ts";
-import { clean, countedJson, statusWord, time } from "./session-json.ts";
+import { countedJson, statusWord, time } from "./session-json.ts";
 import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 
 export const compare: Command = {
@@ -38,7 +38,7 @@ export const compare: Command = {
     const compared = await look(group, args, context);
     const html = args.one("--html");
     if (html !== null) await writePage(html, group, compared, context);
-    if (args.has("--json")) context.out(`${JSON.stringify(clean(compared.map(comparedJson)))}\n`);
+    if (args.has("--json")) context.out(jsonLine(compared.map(comparedJson)));
     else context.out(comparedTable(compared, context));
     return 0;
   },

@@ -8,14 +8,14 @@ import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } fr
 import { lockedText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isBusy } from "../core/session.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { errorCode } from "../observe/failure.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped } from "../observe/wanted.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative, problemLines, shortDuration, table, terminalOf } from "./render.ts";
-import { clean, statusWord, time } from "./session-json.ts";
+import { statusWord, time } from "./session-json.ts";
 import { lookAtRows } from "./sessions.ts";
 
 const defaultTtl = "4h";
@@ -71,7 +71,7 @@ async function add(directory: string, args: Arguments, context: Context): Promis
     writeLock(context.env, mine);
     return mine;
   });
-  if (args.has("--json")) context.out(`${JSON.stringify(clean(lockJson(lock)))}\n`);
+  if (args.has("--json")) context.out(jsonLine(lockJson(lock)));
   else
     context.out(
       `${homeRelative(oneLine(place), context)} is locked for ${shortDuration(ttlMs)}, until ${time(lock.until)}\n`,
@@ -106,7 +106,7 @@ async function remove(directory: string, args: Arguments, context: Context): Pro
     throw new AgentctlError("not-found", `nobody has locked ${place}`, {
       hint: "agentctl lock list; a place that a session is at work in is free when that is over",
     });
-  if (args.has("--json")) context.out(`${JSON.stringify(clean({ place, locked: false }))}\n`);
+  if (args.has("--json")) context.out(jsonLine({ place, locked: false }));
   else context.out(`${homeRelative(oneLine(place), context)} is free\n`);
   return 0;
 }
@@ -135,7 +135,7 @@ async function list(args: Arguments, context: Context): Promise<number> {
       at: time(row.session.since),
       until: null,
     }));
-    context.out(`${JSON.stringify(clean([...locks.map(lockJson), ...sessions]))}\n`);
+    context.out(jsonLine([...locks.map(lockJson), ...sessions]));
     return 0;
   }
   const rows = [

@@ -1,9 +1,8 @@
-// The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
+// The JSON that the contract promises for a session. Its text is as the records have it: `jsonLine` cleans whatever is printed.
 import { adapterNamed } from "../adapters/registry.ts";
 import type { HookKind } from "../control/hook-runs.ts";
 import { type ReadNote, wantsHooks } from "../control/notes.ts";
 import type { Session } from "../core/session.ts";
-import { plainText } from "../lib/width.ts";
 import type { Counted, Row } from "./sessions.ts";
 
 export function sessionJson(row: Row) {
@@ -11,7 +10,7 @@ export function sessionJson(row: Row) {
   const { status, record } = session;
   const owner = status.state === "running" ? status.owner : null;
   const identities = session.processes.map((row) => row.identity);
-  return clean({
+  return {
     id: session.id,
     ref,
     agent: session.agent,
@@ -54,7 +53,7 @@ export function sessionJson(row: Row) {
       exit: launch.exit,
       hooks: hooksJson(launch),
     },
-  });
+  };
 }
 
 /** null: nobody wished for any. */
@@ -74,8 +73,10 @@ const notBegun = {
   ...{ timedOut: false, late: false, attempts: 0, problem: null },
 };
 
-export const evidenceJson = ({ evidence, wouldChange }: Session) =>
-  clean({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });
+export const evidenceJson = ({ evidence, wouldChange }: Session) => ({
+  evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })),
+  wouldChange,
+});
 
 /** One word for people; never "running". */
 export function statusWord({ status }: Session): string {
@@ -104,11 +105,3 @@ function countedInTail({ agent, record }: Session): Counted {
 /** A time that no calendar holds (a record may say anything) is no time. */
 export const time = (ms: number | null): string | null =>
   ms === null || !(Math.abs(ms) <= 8.64e15) ? null : new Date(ms).toISOString();
-
-/** Every string in the answer, however deep, without escape sequences. */
-export function clean<T>(value: T): T {
-  if (typeof value === "string") return plainText(value) as T;
-  if (Array.isArray(value)) return value.map(clean) as T;
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), clean(inner)])) as T;
-}

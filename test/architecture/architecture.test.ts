@@ -35,7 +35,7 @@ const importsOf = (path: string, text: string): string[] =>
 const layers: Record<string, readonly string[]> = {
   core: [],
   lib: [],
-  sys: [],
+  sys: ["lib"],
   adapters: ["core"],
   observe: ["core", "adapters", "lib", "sys"],
   control: ["core", "adapters", "observe", "lib", "sys"],
@@ -117,6 +117,41 @@ describe("no file has", () => {
 
   test("more than 400 lines", () => {
     expect(all.filter(({ text }) => text.split("\n").length > 400).map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("what a terminal gets", () => {
+  const having = (pattern: RegExp): string[] => all.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+
+  test("comes from the printer; help and version, which are constants, from sys/first.ts", () => {
+    expect(having(/process\.(?:stdout|stderr)\b(?! costs)|\bconsole\.|\bstdout\.write|process\.report/)).toEqual([]);
+    expect(having(/Bun\.(?:stdout|stderr)/)).toEqual(["src/sys/first.ts"]);
+    // A number that is not a file of ours: elsewhere writeSync gets what openSync has just given.
+    expect(having(/writeSync\([12],|writeSync\(fd,.*written/).sort()).toEqual([
+      "src/lib/atomic-file.ts",
+      "src/sys/stdout.ts",
+    ]);
+    expect(having(/"\/dev\/(?:tty|stdout|stderr|fd\/)/)).toEqual([]);
+  });
+
+  test("no sequence of our own is made elsewhere: text with one in it would lose it", () => {
+    expect(having(/\\(?:x1b|u001b|e)\[/).sort()).toEqual(["src/lib/width.ts", "src/sys/stdout.ts"]);
+  });
+
+  test("is shared with these children alone: the demo's own commands, and programs that agentctl becomes", () => {
+    expect(having(/"inherit"/)).toEqual(["src/sys/spawn.ts"]);
+    expect(having(/runAndShow\(.*"show"/)).toEqual(["src/cli/demo.ts"]);
+    expect(having(/(?<!function )becomeProgram\(/).sort()).toEqual([
+      "src/cli/attach.ts",
+      "src/cli/exec-agent.ts",
+      "src/cli/resume.ts",
+    ]);
+  });
+
+  test("as JSON is cleaned before it is written: afterwards a sequence could take a quote along", () => {
+    const commands = all.filter(({ path, text }) => layerOf(path) === "cli" && text.includes("JSON.stringify"));
+    // The fingerprint of a watched list, and what a child hands to its parent.
+    expect(commands.map(({ path }) => path).sort()).toEqual(["src/cli/list.ts", "src/cli/read-store.ts"]);
   });
 });
 
