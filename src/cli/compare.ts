@@ -1,10 +1,11 @@
 // agentctl compare: the sessions of a group side by side: how they ended, what they cost, what they changed, and whether it works.
-import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Beginning, beginningOf, type Changes, changesSince, patchSince } from "../control/changes.ts";
 import { runForPerson } from "../control/person-command.ts";
 import { interruption } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { replaceFile } from "../lib/atomic-file.ts";
 import { jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import type { ShellEnd } from "../sys/spawn.ts";
@@ -189,23 +190,18 @@ export function comparedJson({ row, wallMs, changes, check }: Compared) {
 async function writePage(path: string, group: string, compared: readonly Compared[], context: Context): Promise<void> {
   const { comparePage } = await import("./compare-page.ts");
   try {
-    replaceFile(resolve(context.cwd, path), comparePage(group, compared));
+    writeOver(resolve(context.cwd, path), comparePage(group, compared));
   } catch (error) {
     throw new AgentctlError("failed", `cannot write ${path}: ${failureText(error)}`, { cause: error });
   }
   context.err(`agentctl: wrote ${oneLine(path)}\n`);
 }
 
-/** A page that was there stays until the new one is whole. */
-function replaceFile(path: string, text: string): void {
-  // A link or a device is written to as it is.
-  const isFile = lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
-  const beside = isFile ? `${path}.${process.pid}.tmp` : path;
-  try {
-    writeFileSync(beside, text);
-    if (isFile) renameSync(beside, path);
-  } catch (error) {
-    if (isFile) rmSync(beside, { force: true });
-    throw error;
-  }
+/** A page that was there stays until the new one is whole. Whatever else stands there may lead to a file that is not meant. */
+function writeOver(path: string, text: string): void {
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  if (there?.isSymbolicLink() === true) throw new Error("it is a symbolic link; name the file that it leads to");
+  if (there !== undefined && !there.isFile()) throw new Error("it is not a regular file");
+  if (there !== undefined && there.uid !== process.geteuid?.()) throw new Error("it belongs to another user");
+  replaceFile(path, text);
 }

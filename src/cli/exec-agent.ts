@@ -2,14 +2,15 @@
 import { unlinkSync } from "node:fs";
 import { fieldsOf } from "../adapters/fields.ts";
 import { findProgram } from "../control/binary.ts";
-import { readWhole, withFile } from "../observe/files.ts";
+import { readWhole } from "../observe/files.ts";
+import { withOwnFile } from "../observe/own-files.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import type { Context } from "./command.ts";
 
 const mostBytes = 4 * 1024 * 1024;
 
 export function runExecAgent([file = "", program = "", ...args]: readonly string[], { env }: Context): number {
-  const dropped = fieldsOf(withFile(file, (open) => JSON.parse(readWhole(open, mostBytes).toString("utf8")))) ?? {};
+  const dropped = fieldsOf(withOwnFile(file, (open) => JSON.parse(readWhole(open, mostBytes).toString("utf8")))) ?? {};
   unlinkSync(file);
   const whole = Object.entries({ ...env, ...dropped }).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",

@@ -1,6 +1,6 @@
 // agentctl lock: which places are taken, by sessions and by people; and a person's own wish that nobody begins somewhere.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
 import { hasLetGo, notLiveIn } from "../control/leaving.ts";
@@ -10,6 +10,7 @@ import { AgentctlError } from "../core/problem.ts";
 import { isBusy } from "../core/session.ts";
 import { jsonLine, oneLine } from "../lib/width.ts";
 import { errorCode } from "../observe/failure.ts";
+import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped } from "../observe/wanted.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
@@ -85,9 +86,13 @@ function userName({ env }: Context): string {
   return env["USER"] || env["LOGNAME"] || (nameInPasswd(uid) ?? `uid ${uid}`);
 }
 
+const passwdBytes = 16 * 1024 * 1024;
+
 function nameInPasswd(uid: string): string | null {
   try {
-    const users = readFileSync("/etc/passwd", "utf8").split("\n");
+    const users = withFile("/etc/passwd", (file) => readWhole(file, passwdBytes))
+      .toString("utf8")
+      .split("\n");
     return users.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0] ?? null;
   } catch (error) {
     if (errorCode(error) === "") throw error;

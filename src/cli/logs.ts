@@ -1,7 +1,7 @@
 // agentctl logs: the whole conversation, or the record as the agent wrote it; with -f also what comes next.
 import type { Message } from "../adapters/adapter.ts";
 import { launchFiles } from "../control/notes.ts";
-import { chunksOf } from "../control/output.ts";
+import { eachChunk } from "../control/output.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { jsonLine } from "../lib/width.ts";
@@ -13,6 +13,7 @@ import {
   type RecordPlace,
   readHistory,
 } from "../observe/conversation.ts";
+import { errorCode, failureText } from "../observe/failure.ts";
 import { follow } from "../observe/follow.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -65,7 +66,13 @@ async function showOutput(args: Arguments, context: Context): Promise<number> {
   if (row.launch === null)
     throw new AgentctlError("not-found", `${row.ref} was not launched by agentctl: its output was not captured`);
   const { out, err } = launchFiles(context.env, row.launch.id);
-  for (const path of [out, err]) for (const chunk of chunksOf(path)) context.out(chunk);
+  for (const path of [out, err])
+    try {
+      eachChunk(path, context.out);
+    } catch (error) {
+      if (errorCode(error) === "") throw error;
+      throw new AgentctlError("failed", `cannot read ${path}: ${failureText(error)}`, { cause: error });
+    }
   return 0;
 }
 

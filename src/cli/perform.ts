@@ -37,8 +37,8 @@ const limits = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE",
 const isOfSystem = (error: unknown): error is Error =>
   error instanceof AnswerLost || (error instanceof Error && "code" in error && limits.includes(String(error.code)));
 
-/** Other programs' words begin further right than ours, so that none of their lines looks like one of ours. */
-const indented = (text: string): string => text.replaceAll(/\n(?=\S)/g, "\n  ");
+/** A message may quote other programs. None of their lines may begin like one of ours. */
+const indented = (text: string): string => text.replaceAll("\nagentctl:", "\n  agentctl:");
 
 function failure(error: unknown): number {
   if (error instanceof ReaderGone) return 0;

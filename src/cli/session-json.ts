@@ -1,8 +1,9 @@
-// The JSON that the contract promises for a session. Its text is as the records have it: `jsonLine` cleans whatever is printed.
+// The JSON that the contract promises for a session. Text from records loses its escape sequences on the way.
 import { adapterNamed } from "../adapters/registry.ts";
 import type { HookKind } from "../control/hook-runs.ts";
 import { type ReadNote, wantsHooks } from "../control/notes.ts";
 import type { Session } from "../core/session.ts";
+import { plainValue } from "../lib/width.ts";
 import type { Counted, Row } from "./sessions.ts";
 
 export function sessionJson(row: Row) {
@@ -10,7 +11,7 @@ export function sessionJson(row: Row) {
   const { status, record } = session;
   const owner = status.state === "running" ? status.owner : null;
   const identities = session.processes.map((row) => row.identity);
-  return {
+  return plainValue({
     id: session.id,
     ref,
     agent: session.agent,
@@ -53,7 +54,7 @@ export function sessionJson(row: Row) {
       exit: launch.exit,
       hooks: hooksJson(launch),
     },
-  };
+  });
 }
 
 /** null: nobody wished for any. */
@@ -73,10 +74,8 @@ const notBegun = {
   ...{ timedOut: false, late: false, attempts: 0, problem: null },
 };
 
-export const evidenceJson = ({ evidence, wouldChange }: Session) => ({
-  evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })),
-  wouldChange,
-});
+export const evidenceJson = ({ evidence, wouldChange }: Session) =>
+  plainValue({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });
 
 /** One word for people; never "running". */
 export function statusWord({ status }: Session): string {

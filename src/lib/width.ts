@@ -36,11 +36,11 @@ export const plainText = (text: string): string =>
         .replace(loneSurrogates, "\ufffd");
 
 /** The same for every string in a value, however deep, names included. */
-function plainValue(value: unknown): unknown {
-  if (typeof value === "string") return plainText(value);
-  if (Array.isArray(value)) return value.map(plainValue);
+export function plainValue<T>(value: T): T {
+  if (typeof value === "string") return plainText(value) as T;
+  if (Array.isArray(value)) return value.map(plainValue) as T;
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), plainValue(inner)]));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), plainValue(inner)])) as T;
 }
 
 /** As one line of JSON. Most values hold nothing to remove: then they are written as they are, and only once. */

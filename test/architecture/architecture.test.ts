@@ -155,6 +155,46 @@ describe("what a terminal gets", () => {
   });
 });
 
+describe("a file is opened", () => {
+  const calls = (pattern: RegExp): string[] =>
+    all.filter(({ path, text }) => layerOf(path) !== "demo" && pattern.test(text)).map(({ path }) => path);
+
+  test("to be read by observe/files.ts alone; the others read /proc, locks, folders of our own, and a person's prompt", () => {
+    expect(calls(/\breadFile(?:Sync)?\(|createReadStream|Bun\.file|from "node:fs\/promises"/).sort()).toEqual(
+      [
+        // /proc.
+        ...["src/observe/mounts.ts", "src/observe/ports.ts", "src/observe/processes.linux.ts"],
+        // Its own function of this name: a person may well name a pipe, and Ctrl-C ends the waiting.
+        "src/cli/prompt.ts",
+      ].sort(),
+    );
+    expect(calls(/openSync\([^;\n]*(?:"r"|O_RDONLY)/).sort()).toEqual([
+      "src/cli/prompt.ts",
+      "src/cli/sweep.ts",
+      // The prompt that it has just made.
+      "src/control/launch.ts",
+      "src/observe/files.ts",
+      "src/sys/file-lock.ts",
+      "src/sys/scratch.ts",
+    ]);
+    expect(calls(/copyFileSync\(/)).toEqual(["src/sys/sqlite.ts"]);
+  });
+
+  test("to be written only if it is new, or not through a link", () => {
+    const writes = all
+      .filter(({ path }) => layerOf(path) !== "demo")
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/openSync\(([^;]*?)\);/g)]
+          .map(([, words = ""]) => ({ path, words }))
+          .filter(({ words }) => !/"r"|O_RDONLY/.test(words)),
+      );
+    expect(writes.filter(({ words }) => !/"wx"|O_NOFOLLOW/.test(words))).toEqual([]);
+    expect(writes.length).toBeGreaterThan(5);
+    // Into a folder that was made for one command.
+    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/changes.ts"]);
+  });
+});
+
 test("src/lib has these files and no domain words", () => {
   const lib = all.filter(({ path }) => layerOf(path) === "lib");
   expect(lib.map(({ path }) => basename(path)).sort()).toEqual([
