@@ -3,12 +3,11 @@ import { existsSync } from "node:fs";
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapters as known } from "../adapters/registry.ts";
 import { findBinary, installedVersion } from "../control/binary.ts";
-import { plainText } from "../lib/width.ts";
+import { jsonLine, plainText } from "../lib/width.ts";
 import { homesOf, readSettings, realHome } from "../observe/homes.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative } from "./render.ts";
-import { clean } from "./session-json.ts";
 
 export const adapters: Command = {
   usage: "agentctl adapters [--json]",
@@ -18,7 +17,7 @@ export const adapters: Command = {
   examples: [["agentctl adapters", "all of them"]],
   async run(args, context) {
     const facts = known.map((adapter) => adapterFacts(adapter, context));
-    if (args.has("--json")) context.out(`${JSON.stringify(clean(facts))}\n`);
+    if (args.has("--json")) context.out(jsonLine(facts));
     else context.out(facts.map((each) => adapterText(each, context)).join("\n"));
     return 0;
   },

@@ -32,7 +32,7 @@ export function comparePage(group: string, compared: readonly Compared[]): strin
   });
   const patches = compared.map(({ patch }) => `<td><pre>${patch === null ? "not known" : patchHtml(patch)}</pre></td>`);
   return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <title>${escaped(group)}</title><style>${style}</style></head><body>
 <h1>${escaped(group)}</h1>
 <table><thead><tr><td></td>${heads.join("")}</tr></thead><tbody>

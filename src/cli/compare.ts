@@ -1,18 +1,19 @@
 // agentctl compare: the sessions of a group side by side: how they ended, what they cost, what they changed, and whether it works.
-import { lstatSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Beginning, beginningOf, type Changes, changesSince, patchSince } from "../control/changes.ts";
 import { runForPerson } from "../control/person-command.ts";
 import { interruption } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { oneLine, plainText } from "../lib/width.ts";
+import { replaceFile } from "../lib/atomic-file.ts";
+import { jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import type { ShellEnd } from "../sys/spawn.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
 import { type Cell, costText, shortCount, shortDuration, statusColour, table, terminalOf } from "./render.ts";
-import { clean, countedJson, statusWord, time } from "./session-json.ts";
+import { countedJson, statusWord, time } from "./session-json.ts";
 import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 
 export const compare: Command = {
@@ -38,7 +39,7 @@ export const compare: Command = {
     const compared = await look(group, args, context);
     const html = args.one("--html");
     if (html !== null) await writePage(html, group, compared, context);
-    if (args.has("--json")) context.out(`${JSON.stringify(clean(compared.map(comparedJson)))}\n`);
+    if (args.has("--json")) context.out(jsonLine(compared.map(comparedJson)));
     else context.out(comparedTable(compared, context));
     return 0;
   },
@@ -189,23 +190,18 @@ export function comparedJson({ row, wallMs, changes, check }: Compared) {
 async function writePage(path: string, group: string, compared: readonly Compared[], context: Context): Promise<void> {
   const { comparePage } = await import("./compare-page.ts");
   try {
-    replaceFile(resolve(context.cwd, path), comparePage(group, compared));
+    writeOver(resolve(context.cwd, path), comparePage(group, compared));
   } catch (error) {
     throw new AgentctlError("failed", `cannot write ${path}: ${failureText(error)}`, { cause: error });
   }
   context.err(`agentctl: wrote ${oneLine(path)}\n`);
 }
 
-/** A page that was there stays until the new one is whole. */
-function replaceFile(path: string, text: string): void {
-  // A link or a device is written to as it is.
-  const isFile = lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true;
-  const beside = isFile ? `${path}.${process.pid}.tmp` : path;
-  try {
-    writeFileSync(beside, text);
-    if (isFile) renameSync(beside, path);
-  } catch (error) {
-    if (isFile) rmSync(beside, { force: true });
-    throw error;
-  }
+/** A page that was there stays until the new one is whole. Whatever else stands there may lead to a file that is not meant. */
+function writeOver(path: string, text: string): void {
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  if (there?.isSymbolicLink() === true) throw new Error("it is a symbolic link; name the file that it leads to");
+  if (there !== undefined && !there.isFile()) throw new Error("it is not a regular file");
+  if (there !== undefined && there.uid !== process.geteuid?.()) throw new Error("it belongs to another user");
+  replaceFile(path, text);
 }

@@ -3,7 +3,6 @@ import { beginningOf, patchSince } from "../control/changes.ts";
 import { plainText } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
 import { writtenSince } from "../observe/wanted.ts";
-import { isTerminal } from "../sys/stdout.ts";
 import type { Command } from "./command.ts";
 import { lookAtRows } from "./sessions.ts";
 import { oneRow } from "./status.ts";
@@ -38,7 +37,8 @@ export const diff: Command = {
     const { patch, before } = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
     if (before.length > 0)
       context.err(`agentctl: not in here, last touched before it began: ${plainText(shortened(before))}\n`);
-    context.out(isTerminal(1) ? plainText(patch) : patch);
+    // Bytes, because a patch that was cleaned would not apply.
+    context.out(Buffer.from(patch));
     if (patch === "") context.err("agentctl: nothing changed\n");
     return 0;
   },

@@ -7,13 +7,12 @@ import { conflictsOf } from "../control/radar.ts";
 import { deriveSessions } from "../core/derive.ts";
 import type { Evidence } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
 import type { Command, Context } from "./command.ts";
 import { conflictText } from "./conflicts.ts";
 import { paint, terminalOf, withTilde } from "./render.ts";
-import { clean } from "./session-json.ts";
 
 interface Check {
   what: string;
@@ -60,7 +59,7 @@ export const doctor: Command = {
         advice: "agentctl why <ref>",
       });
     const answer = { complete, checks: checks.map(({ about, ...check }) => check) };
-    if (args.has("--json")) context.out(`${JSON.stringify(clean(answer))}\n`);
+    if (args.has("--json")) context.out(jsonLine(answer));
     else context.out(checks.map((check) => checkText(check, context)).join(""));
     return complete && unknown === 0 ? 0 : 8;
   },

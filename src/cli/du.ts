@@ -4,11 +4,11 @@ import { type Kept, keptLaunches, unreadKept } from "../control/keep.ts";
 import { agentctlHome } from "../control/notes.ts";
 import { lookAround } from "../control/surroundings.ts";
 import { exitCodes } from "../core/problem.ts";
+import { jsonLine } from "../lib/width.ts";
 import { cacheFolder } from "../observe/homes.ts";
 import { bytesBelow } from "../observe/sizes.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative, problemLines, shortBytes, table, terminalOf } from "./render.ts";
-import { clean } from "./session-json.ts";
 
 export const du: Command = {
   usage: "agentctl du [--json]",
@@ -27,7 +27,7 @@ export const du: Command = {
     const seen = await measured(context);
     const found = unread.length === 0 ? seen : seen.map((each) => (each.what === "cache" ? each : notKnown(each)));
     if (args.has("--json")) {
-      context.out(`${JSON.stringify(clean(found))}\n`);
+      context.out(jsonLine(found));
       return code;
     }
     const rows = found.map(({ what, where, count, inUse, bytes }) => [

@@ -3,7 +3,8 @@ import { unlinkSync } from "node:fs";
 import { fieldsOf } from "../adapters/fields.ts";
 import { findProgram } from "../control/binary.ts";
 import { checkHeldWith } from "../control/own-callers.ts";
-import { readWhole, withFile } from "../observe/files.ts";
+import { readWhole } from "../observe/files.ts";
+import { withOwnFile } from "../observe/own-files.ts";
 import { becomeProgram } from "../sys/exec.ts";
 import type { Context } from "./command.ts";
 
@@ -12,7 +13,7 @@ const mostBytes = 4 * 1024 * 1024;
 export function runExecAgent(words: readonly string[], { env }: Context): number {
   checkHeldWith(["exec-agent", ...words]);
   const [file = "", program = "", ...args] = words;
-  const dropped = fieldsOf(withFile(file, (open) => JSON.parse(readWhole(open, mostBytes).toString("utf8")))) ?? {};
+  const dropped = fieldsOf(withOwnFile(file, (open) => JSON.parse(readWhole(open, mostBytes).toString("utf8")))) ?? {};
   unlinkSync(file);
   const whole = Object.entries({ ...env, ...dropped }).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",

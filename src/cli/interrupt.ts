@@ -11,13 +11,13 @@ import { launchOf } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { isHosted, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { wantedOr, withIds } from "../observe/wanted.ts";
 import { adapterOf, checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { problemLines } from "./render.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, lookAtRows, type Row, type Rows } from "./sessions.ts";
 import { chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
@@ -73,7 +73,7 @@ export const interrupt: Command = {
     const after = rows.map((row) => now.value.rows.find(({ session }) => keyOf(session) === keyOf(row.session)));
     if (args.has("--json")) {
       const json = after.map((row) => (row === undefined ? null : sessionJson(row)));
-      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
+      context.out(jsonLine(isOne(args) ? json[0] : json));
     } else
       for (const [index, { ref, session }] of rows.entries()) {
         const word = statusWordOf(after[index]);

@@ -7,14 +7,14 @@ import type { StartRequest } from "../control/start-session.ts";
 import { tidyUp } from "../control/tidy.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { lookAtSessions } from "../observe/observe.ts";
 import { withIds } from "../observe/wanted.ts";
 import { AnswerLost } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
 import { orderFlags, orderNotes, requestOf, startJson, sweepFlags, worktreeOf } from "./launch-order.ts";
 import { homeRelative } from "./render.ts";
-import { clean, statusWord } from "./session-json.ts";
+import { statusWord } from "./session-json.ts";
 import { shortestRef } from "./sessions.ts";
 
 export const launch: Command = {
@@ -66,7 +66,7 @@ export async function tellStart(
   const hook = readNote(context.env, number)?.hookRuns.start ?? null;
   if (hook?.state === "ended" && hook.status !== 0)
     context.err(`agentctl: --on-start failed: ${oneLine(hook.problem ?? `exit status ${hook.status}`)}\n`);
-  if (json) answer(`${JSON.stringify(clean(startJson(launched, request, { ref, session })))}\n`);
+  if (json) answer(jsonLine(startJson(launched, request, { ref, session })));
   else {
     const word = session === null ? "begun" : statusWord(session);
     const where = session?.cwd == null ? "" : ` in ${oneLine(homeRelative(session.cwd, context))}`;

@@ -5,13 +5,14 @@ import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
 import { type Conflict, conflictsOf } from "../control/radar.ts";
 import { AgentctlError } from "../core/problem.ts";
+import { jsonLine } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped, type Wanted, writtenSince } from "../observe/wanted.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { conflictLines, conflictsJson } from "./conflicts.ts";
 import { problemLines, terminalOf } from "./render.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionJson, statusWord } from "./session-json.ts";
 import { sessionTable, wordsOf } from "./session-table.ts";
 import { lookAtRows, type Row, type Rows, withPanes } from "./sessions.ts";
 
@@ -168,7 +169,16 @@ function listJson(
 ): string {
   const at = new Date(all.at).toISOString();
   const { complete, problems } = all;
-  return `${JSON.stringify({ schema: 1, host: hostname(), at, complete, omitted, sessions: rows.map(sessionJson), conflicts: clean(conflictsJson(conflicts)), problems: clean(problems) })}\n`;
+  return jsonLine({
+    schema: 1,
+    host: hostname(),
+    at,
+    complete,
+    omitted,
+    sessions: rows.map(sessionJson),
+    conflicts: conflictsJson(conflicts),
+    problems,
+  });
 }
 
 const unreadNote = "No sessions that could be read; agentctl doctor says what could not.";

@@ -1,6 +1,6 @@
 // agentctl lock: which places are taken, by sessions and by people; and a person's own wish that nobody begins somewhere.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { refuseInside } from "../control/guard.ts";
 import { hasLetGo, notLiveIn } from "../control/leaving.ts";
@@ -8,14 +8,15 @@ import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } fr
 import { lockedText, occupantText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isBusy, type Session } from "../core/session.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { errorCode } from "../observe/failure.ts";
+import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
 import { noneStopped } from "../observe/wanted.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { homeRelative, problemLines, shortDuration, table, terminalOf } from "./render.ts";
-import { clean, statusWord, time } from "./session-json.ts";
+import { statusWord, time } from "./session-json.ts";
 import { lookAtRows } from "./sessions.ts";
 
 const defaultTtl = "4h";
@@ -71,7 +72,7 @@ async function add(directory: string, args: Arguments, context: Context): Promis
     writeLock(context.env, mine);
     return mine;
   });
-  if (args.has("--json")) context.out(`${JSON.stringify(clean(lockJson(lock)))}\n`);
+  if (args.has("--json")) context.out(jsonLine(lockJson(lock)));
   else
     context.out(
       `${homeRelative(oneLine(place), context)} is locked for ${shortDuration(ttlMs)}, until ${time(lock.until)}\n`,
@@ -85,9 +86,13 @@ function userName({ env }: Context): string {
   return env["USER"] || env["LOGNAME"] || (nameInPasswd(uid) ?? `uid ${uid}`);
 }
 
+const passwdBytes = 16 * 1024 * 1024;
+
 function nameInPasswd(uid: string): string | null {
   try {
-    const users = readFileSync("/etc/passwd", "utf8").split("\n");
+    const users = withFile("/etc/passwd", (file) => readWhole(file, passwdBytes))
+      .toString("utf8")
+      .split("\n");
     return users.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0] ?? null;
   } catch (error) {
     if (errorCode(error) === "") throw error;
@@ -111,7 +116,7 @@ async function remove(directory: string, args: Arguments, context: Context): Pro
     const sessions = there.map(({ session: { agent, id, processes }, status }) => ({
       ...{ agent, id, status, pid: processes[0]?.identity.pid ?? null },
     }));
-    context.out(`${JSON.stringify(clean({ place, locked: false, sessions }))}\n`);
+    context.out(jsonLine({ place, locked: false, sessions }));
     return 0;
   }
   const named = there.map(({ session }) => occupantText(session)).join("; ");
@@ -152,7 +157,7 @@ async function list(args: Arguments, context: Context): Promise<number> {
       at: time(row.session.since),
       until: null,
     }));
-    context.out(`${JSON.stringify(clean([...locks.map(lockJson), ...sessions]))}\n`);
+    context.out(jsonLine([...locks.map(lockJson), ...sessions]));
     return 0;
   }
   const rows = [

@@ -1,10 +1,10 @@
 // agentctl logs: the whole conversation, or the record as the agent wrote it; with -f also what comes next.
 import type { Message } from "../adapters/adapter.ts";
 import { launchFiles } from "../control/notes.ts";
-import { chunksOf } from "../control/output.ts";
+import { eachChunk } from "../control/output.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError } from "../core/problem.ts";
-import { plainText } from "../lib/width.ts";
+import { jsonLine } from "../lib/width.ts";
 import {
   type Entry,
   entriesBackward,
@@ -13,8 +13,8 @@ import {
   type RecordPlace,
   readHistory,
 } from "../observe/conversation.ts";
+import { errorCode, failureText } from "../observe/failure.ts";
 import { follow } from "../observe/follow.ts";
-import { isTerminal } from "../sys/stdout.ts";
 import { type Arguments, parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { messageJson, messageText } from "./message-text.ts";
@@ -67,7 +67,12 @@ async function showOutput(args: Arguments, context: Context): Promise<number> {
     throw new AgentctlError("not-found", `${row.ref} was not launched by agentctl: its output was not captured`);
   const { out, err } = launchFiles(context.env, row.launch.id);
   for (const path of [out, err])
-    for (const chunk of chunksOf(path)) context.out(isTerminal(1) ? plainText(chunk.toString("utf8")) : chunk);
+    try {
+      eachChunk(path, context.out);
+    } catch (error) {
+      if (errorCode(error) === "") throw error;
+      throw new AgentctlError("failed", `cannot read ${path}: ${failureText(error)}`, { cause: error });
+    }
   return 0;
 }
 
@@ -111,9 +116,7 @@ interface Show {
 }
 
 function messages(since: number, args: Arguments, context: Context): Show {
-  const text = args.has("--json")
-    ? (message: Message) => `${JSON.stringify(messageJson(message))}\n`
-    : messageText(context);
+  const text = args.has("--json") ? (message: Message) => jsonLine(messageJson(message)) : messageText(context);
   const isYoung = youngerThan(since);
   const show = (message: Message): void => {
     if (isYoung(message.at)) context.out(text(message));
@@ -144,13 +147,11 @@ function messages(since: number, args: Arguments, context: Context): Show {
 
 function rawLines(since: number, context: Context): Show {
   const isYoung = youngerThan(since);
-  const onTerminal = isTerminal(1);
   const show = (entry: Entry): void => {
     const at =
       entry.kind === "known" ? (entry.facts.messages.find((message) => message.at !== null)?.at ?? null) : null;
     if (!isYoung(at)) return;
     if (entry.raw === null) context.err("agentctl: a line that is too long was skipped\n");
-    else if (onTerminal) context.out(`${plainText(entry.raw.toString("utf8"))}\n`);
     else context.out(Buffer.concat([entry.raw, newline]));
   };
   return {

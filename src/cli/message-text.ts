@@ -4,7 +4,7 @@ import { cut, oneLine, plainText, wrap } from "../lib/width.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 import { type Colour, paint, terminalOf } from "./render.ts";
-import { clean, time } from "./session-json.ts";
+import { time } from "./session-json.ts";
 
 const colours: Record<Message["role"], Colour> = {
   user: "cyan",
@@ -42,4 +42,4 @@ function localTime(at: number | null): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-export const messageJson = ({ at, role, text, tool }: Message) => clean({ at: time(at), role, text, tool });
+export const messageJson = ({ at, role, text, tool }: Message) => ({ at: time(at), role, text, tool });

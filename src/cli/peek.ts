@@ -1,5 +1,6 @@
 // agentctl peek: the last messages of a session.
 import type { Message } from "../adapters/adapter.ts";
+import { jsonLine } from "../lib/width.ts";
 import { entriesBackward, type RecordPlace, readHistory } from "../observe/conversation.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command } from "./command.ts";
@@ -33,7 +34,7 @@ export const peek: Command = {
     if (args.has("--json")) {
       const { id, ref, agent, status } = sessionJson(row);
       const answer = { id, ref, agent, status, messages: messages.map(messageJson), broken, unknown };
-      context.out(`${JSON.stringify(answer)}\n`);
+      context.out(jsonLine(answer));
     } else context.out(messages.map(messageText(context, longestMessage)).join(""));
     if (messages.length === 0) context.err("agentctl: no messages yet\n");
     context.err(passedOver({ broken, unknown }, missing));

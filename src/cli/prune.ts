@@ -1,12 +1,13 @@
 // agentctl prune: makes room. What a live session uses stays; worktrees with work in them stay.
 import { rmSync } from "node:fs";
 import { refuseInside } from "../control/guard.ts";
-import { forgetKept, keptLaunches, unreadKept } from "../control/keep.ts";
+import { forgetKept, forgetTemporaries, keptLaunches, unreadKept } from "../control/keep.ts";
 import { oneAtATime } from "../control/places.ts";
 import { lookAround } from "../control/surroundings.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
 import { cacheFolder } from "../observe/homes.ts";
+import { distrustOf } from "../observe/own-files.ts";
 import { bytesBelow } from "../observe/sizes.ts";
 import { type Arguments, parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -58,7 +59,9 @@ export const prune: Command = {
       const now = await found(olderMs, context);
       const going = now.over.filter(({ id }) => over.some((each) => each.id === id));
       for (const { id } of going) forgetKept(context.env, id);
-      rmSync(cacheFolder(context.env), { recursive: true, force: true });
+      forgetTemporaries(context.env, Date.now());
+      if (distrustOf(cacheFolder(context.env)) === null)
+        rmSync(cacheFolder(context.env), { recursive: true, force: true });
       return going.reduce((sum, each) => sum + each.bytes, now.cache);
     });
     context.out(`${shortBytes(bytes)} are free again\n`);
@@ -70,7 +73,11 @@ async function found(olderMs: number, { env }: Context) {
   const around = await lookAround(env);
   const kept = keptLaunches(env, around);
   const over = kept.filter(({ inUse, endedAt }) => !inUse && endedAt <= around.list.at - olderMs);
-  return { over, inUse: kept.filter(({ inUse }) => inUse).length, cache: bytesBelow(cacheFolder(env)) };
+  return {
+    over,
+    inUse: kept.filter(({ inUse }) => inUse).length,
+    cache: distrustOf(cacheFolder(env)) === null ? bytesBelow(cacheFolder(env)) : 0,
+  };
 }
 
 function isWanted(count: number, args: Arguments, context: Context): boolean {

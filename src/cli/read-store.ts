@@ -10,6 +10,7 @@ const patienceMs = 60_000;
 export async function runReadStore([agent = "", home = ""]: readonly string[], context: Context): Promise<number> {
   const adapter = adapterNamed(agent);
   if (adapter === null) throw usage(`no agent ${agent}`, "read-store");
-  context.out(JSON.stringify(readStore(adapter, home, deadlineIn(patienceMs))));
+  // Bytes, because a path in it has to reach our parent process as it is.
+  context.out(Buffer.from(JSON.stringify(readStore(adapter, home, deadlineIn(patienceMs)))));
   return 0;
 }

@@ -1,6 +1,6 @@
 // Tables, colours and durations for people. Knows terminals, not statuses: what a word means is decided elsewhere.
 import { cut, oneLine, pad, width } from "../lib/width.ts";
-import { isTerminal, terminalSize } from "../sys/stdout.ts";
+import { type Control, isTerminal, sealed, terminalSize } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
 export interface Terminal {
@@ -18,11 +18,10 @@ export function terminalOf({ env }: Context): Terminal {
   return { columns: columns ?? wide, colour: isTerminal(1) && !env["NO_COLOR"] && env["TERM"] !== "dumb" };
 }
 
-const codes = { red: 31, green: 32, yellow: 33, blue: 34, cyan: 36, dim: 2, bold: 1 } as const;
-export type Colour = keyof typeof codes;
+export type Colour = Exclude<Control, "plain" | "home" | "clear-below">;
 
 export const paint = (text: string, colour: Colour | null, { colour: on }: Terminal): string =>
-  on && colour !== null ? `\x1b[${codes[colour]}m${text}\x1b[0m` : text;
+  on && colour !== null ? `${sealed(colour)}${text}${sealed("plain")}` : text;
 
 const statusColours: Record<string, Colour> = {
   waiting: "yellow",

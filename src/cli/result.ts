@@ -2,12 +2,12 @@
 import type { Outcome } from "../core/evidence.ts";
 import { exitCodes } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
-import { oneLine, plainText } from "../lib/width.ts";
+import { jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { readTotals } from "../observe/totals.ts";
 import type { Command } from "./command.ts";
 import { countedFrom } from "./count.ts";
 import { passedOver, readingOf, recordOf } from "./record-of.ts";
-import { clean, countedJson } from "./session-json.ts";
+import { countedJson } from "./session-json.ts";
 import { oneRow } from "./status.ts";
 
 export const result: Command = {
@@ -35,7 +35,7 @@ export const result: Command = {
     if (args.has("--json")) {
       const { tokens, costUsd, costSource, denied } = countedJson(await countedFrom(totals, row));
       const answer = { id: row.session.id, outcome: ending.outcome, text, tokens, costUsd, costSource, denied };
-      context.out(`${JSON.stringify(clean(answer))}\n`);
+      context.out(jsonLine(answer));
     } else if (text !== null) context.out(`${plainText(text).trimEnd()}\n`);
     if (ending.note !== null) context.err(`agentctl: ${row.ref} ${oneLine(ending.note)}\n`);
     else if (text === null) context.err(`agentctl: ${row.ref} ended its turn without saying anything\n`);

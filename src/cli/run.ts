@@ -12,7 +12,7 @@ import { waitFor } from "../control/wait.ts";
 import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
-import { cut, oneLine, plainText } from "../lib/width.ts";
+import { cut, jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { type Mark, startMark } from "../observe/conversation.ts";
 import { readMore } from "../observe/follow.ts";
 import { parseJson, recordAt } from "../observe/records.ts";
@@ -23,7 +23,7 @@ import { orderFlags, orderNotes, requestOf, worktreeOf } from "./launch-order.ts
 import { readingOf, recordOf } from "./record-of.ts";
 import { shortDuration, terminalOf } from "./render.ts";
 import { endingOf } from "./result.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionJson, statusWord } from "./session-json.ts";
 import { launchedSessions, lookAtRows, type Row } from "./sessions.ts";
 import { tailText } from "./status.ts";
 
@@ -159,7 +159,7 @@ async function answer({ row, asking }: Ended, said: Outcome | null, json: boolea
   const text = ending.final ? (totals?.answer ?? null) : null;
   if (json) {
     const counted = totals === null ? row : { ...row, counted: await countedFrom(totals, row) };
-    context.out(`${JSON.stringify(clean({ ...sessionJson(counted), result: text }))}\n`);
+    context.out(jsonLine({ ...sessionJson(counted), result: text }));
   } else if (text !== null) context.out(`${plainText(text).trimEnd()}\n`);
   const code = ending.code === exitCodes["cannot-tell"] ? exitCodes["agent-failed"] : ending.code;
   const hasFailed = code === exitCodes["agent-failed"];

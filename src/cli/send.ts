@@ -7,6 +7,7 @@ import { oneAtATime } from "../control/places.ts";
 import { startSession } from "../control/start-session.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isHosted, isSameSession } from "../core/session.ts";
+import { jsonLine } from "../lib/width.ts";
 import { withIds } from "../observe/wanted.ts";
 import { adapterOf, idOf, ownDirectory } from "./acted-row.ts";
 import { type Arguments, usage } from "./arguments.ts";
@@ -16,7 +17,7 @@ import { permissionOf, startRequest } from "./launch-order.ts";
 import { promptFlags, readPrompt } from "./prompt.ts";
 import { lookFor, resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
-import { clean, statusWord } from "./session-json.ts";
+import { statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 
 export const send: Command = {
@@ -97,7 +98,7 @@ async function sendThroughHost(
   if (args.has("--json")) {
     const { agent, cwd, processes } = now.session;
     const json = { id, ref: now.ref, agent, launch: null, process: processes[0]?.identity ?? null, cwd };
-    context.out(`${JSON.stringify(clean({ ...json, group: now.launch?.group ?? null, permission: null }))}\n`);
+    context.out(jsonLine({ ...json, group: now.launch?.group ?? null, permission: null }));
     return 0;
   }
   context.err(`agentctl: handed to its host: ${said}; ${row.ref} is ${statusWord(now.session)}\n`);

@@ -3,7 +3,7 @@ import { adapterNamed } from "../adapters/registry.ts";
 import type { HookKind } from "../control/hook-runs.ts";
 import { type ReadNote, wantsHooks } from "../control/notes.ts";
 import type { Session } from "../core/session.ts";
-import { plainText } from "../lib/width.ts";
+import { plainValue } from "../lib/width.ts";
 import type { Counted, Row } from "./sessions.ts";
 
 export function sessionJson(row: Row) {
@@ -11,7 +11,7 @@ export function sessionJson(row: Row) {
   const { status, record } = session;
   const owner = status.state === "running" ? status.owner : null;
   const identities = session.processes.map((row) => row.identity);
-  return clean({
+  return plainValue({
     id: session.id,
     ref,
     agent: session.agent,
@@ -75,7 +75,7 @@ const notBegun = {
 };
 
 export const evidenceJson = ({ evidence, wouldChange }: Session) =>
-  clean({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });
+  plainValue({ evidence: evidence.map((proof) => ({ ...proof, at: time(proof.at) })), wouldChange });
 
 /** One word for people; never "running". */
 export function statusWord({ status }: Session): string {
@@ -104,11 +104,3 @@ function countedInTail({ agent, record }: Session): Counted {
 /** A time that no calendar holds (a record may say anything) is no time. */
 export const time = (ms: number | null): string | null =>
   ms === null || !(Math.abs(ms) <= 8.64e15) ? null : new Date(ms).toISOString();
-
-/** Every string in the answer, however deep, without escape sequences. */
-export function clean<T>(value: T): T {
-  if (typeof value === "string") return plainText(value) as T;
-  if (Array.isArray(value)) return value.map(clean) as T;
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), clean(inner)])) as T;
-}

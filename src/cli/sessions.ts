@@ -6,7 +6,7 @@ import type { Tokens } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import { likeness, type Session, type SessionList } from "../core/session.ts";
 import { lookAtSessions } from "../observe/observe.ts";
-import { openRecordCache } from "../observe/record-cache.ts";
+import { cacheProblems, openRecordCache } from "../observe/record-cache.ts";
 import { type Wanted, type WantedSome, withIds } from "../observe/wanted.ts";
 import type { Context } from "./command.ts";
 
@@ -43,7 +43,8 @@ export async function lookAtRows({ env }: Context, wanted: Wanted = "all"): Prom
   const cache = openRecordCache(env, Date.now(), kind);
   const list = await lookAtSessions({ adapters, env, wanted, cache });
   cache?.save();
-  return decorated(list, env);
+  const rows = decorated(list, env);
+  return { ...rows, problems: [...rows.problems, ...cacheProblems(env)] };
 }
 
 /** Sessions that agentctl has started, live or not. */

@@ -2,7 +2,7 @@
 import type { HookKind } from "../control/hook-runs.ts";
 import { launchFiles } from "../control/notes.ts";
 import { lastLines } from "../control/output.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { count } from "./count.ts";
@@ -45,8 +45,7 @@ export async function wholeRow(seen: Row, context: Context): Promise<Row> {
   return await count(withPane, context);
 }
 
-export const statusJson = (row: Row): string =>
-  `${JSON.stringify({ ...sessionJson(row), ...evidenceJson(row.session) })}\n`;
+export const statusJson = (row: Row): string => jsonLine({ ...sessionJson(row), ...evidenceJson(row.session) });
 
 /** The session a person means, with the time of the look. */
 export async function oneRow(

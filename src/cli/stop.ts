@@ -7,13 +7,13 @@ import { type Stopped, stopSessions } from "../control/stop.ts";
 import { vanished } from "../core/derive.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { canAsk, confirm } from "./question.ts";
 import { problemLines } from "./render.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionJson, statusWord } from "./session-json.ts";
 import { lookAroundAtRows, type Row } from "./sessions.ts";
 import { chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
@@ -77,7 +77,7 @@ export const stop: Command = {
     if (rows.length === 1 && failures[0] !== undefined) throw failures[0];
     if (args.has("--json")) {
       const json = told.map(({ answer, row }) => stopJson(answer, row));
-      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
+      context.out(jsonLine(isOne(args) ? json[0] : json));
     } else for (const { answer, row } of told) context.out(stopText(answer, row, serversOf([row], all.rows)[0]));
     return Math.max(...answers.map(exitCodeOf));
   },
@@ -210,7 +210,7 @@ function stopText(answer: Stopped, row: Row, server: Server | undefined): string
   const lines = [server === undefined ? `${row.ref} ${headline(answer, row)}` : servedHeadline(answer, row, server)];
   for (const { row: left, why } of [...survivors, ...leftovers])
     lines.push(
-      `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${why}`,
+      `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${oneLine(why)}`,
     );
   if (leftovers.length > 0) lines.push(`  --leftovers ends them, too`);
   return `${lines.join("\n")}\n`;

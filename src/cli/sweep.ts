@@ -6,7 +6,7 @@ import { type Started, startWhere } from "../control/start-in-worktree.ts";
 import { tidyUp } from "../control/tidy.ts";
 import { waitFor } from "../control/wait.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { oneLine, plainText } from "../lib/width.ts";
+import { jsonLine, oneLine, plainText } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import { readToEnd } from "../sys/stdin.ts";
 import { type Arguments, argumentsWith, usage } from "./arguments.ts";
@@ -15,7 +15,6 @@ import { folderName, noAgentText, requestOf, startJson } from "./launch-order.ts
 import { type Matrix, parseMatrix, type SlotFlags } from "./matrix.ts";
 import { readPrompt } from "./prompt.ts";
 import { canAsk, confirm } from "./question.ts";
-import { clean } from "./session-json.ts";
 import { launchedSessions, lookAtRows } from "./sessions.ts";
 
 const mostUnasked = 64;
@@ -194,7 +193,7 @@ async function answer(
       const row = rows.find(({ launch }) => launch?.id === launched.launch) ?? null;
       return { slot: outcome.slot.number, ...startJson(launched, request, row) };
     });
-    context.out(`${JSON.stringify(clean(values))}\n`);
+    context.out(jsonLine(values));
   } else for (const outcome of outcomes) if ("started" in outcome) context.out(`${outcome.started.launched.id}\n`);
   const launches = outcomes.flatMap((each) => ("started" in each ? [each.started.launched.launch] : []));
   context.err(`agentctl: ${launches.length} of ${slots.length} have begun; agentctl list --group ${oneLine(group)}\n`);

@@ -6,13 +6,13 @@ import type { Outcome } from "../core/evidence.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { sameProcess } from "../core/process.ts";
 import type { Session } from "../core/session.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { wantedOr, withIds } from "../observe/wanted.ts";
 import { parseDuration, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { resolve } from "./reference.ts";
 import { problemLines } from "./render.ts";
-import { clean, sessionJson, statusWord } from "./session-json.ts";
+import { sessionJson, statusWord } from "./session-json.ts";
 import { lookAtRows, type Row, type Rows } from "./sessions.ts";
 import { type Chosen, chooseRows, isOne, lookForAll, severalFlags } from "./several.ts";
 
@@ -65,7 +65,7 @@ export const wait: Command = {
     const over = now.filter(({ row }) => isOver(row, until));
     if (args.has("--json")) {
       const json = now.map(({ each, row }) => sessionJson(row ?? each.last));
-      context.out(`${JSON.stringify(clean(isOne(args) ? json[0] : json))}\n`);
+      context.out(jsonLine(isOne(args) ? json[0] : json));
     } else
       for (const { each, row } of over) {
         const text = row === null ? each.whyGone() : verdict(row, until).text;

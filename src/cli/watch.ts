@@ -1,6 +1,6 @@
 // Shows an answer again whenever it changes, until the person has seen enough.
 import { pause } from "../lib/deadline.ts";
-import { isTerminal, terminalSize } from "../sys/stdout.ts";
+import { isTerminal, sealed, terminalSize } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
 interface Answer {
@@ -19,13 +19,15 @@ export async function watch(context: Context, look: () => Promise<Answer>): Prom
     const now = await look();
     const fingerprint = now.fingerprint();
     // On a screen the ages move on, too; a pipe gets a line only when something is different.
-    if (onScreen) context.out(`\x1b[H\x1b[J${fitting(now.text + now.problems, terminalSize()?.rows ?? 24)}`);
+    if (onScreen) context.out(frame(fitting(now.text + now.problems, terminalSize()?.rows ?? 24)));
     else if (fingerprint !== before.fingerprint) context.out(now.text);
     if (!onScreen && now.problems !== before.problems) context.err(now.problems);
     before = { fingerprint, problems: now.problems };
     await pause(pauseMs);
   }
 }
+
+const frame = (text: string): string => `${sealed("home")}${sealed("clear-below")}${text}`;
 
 /** The top of it: what scrolls away at every frame cannot be read. */
 function fitting(text: string, rows: number): string {

@@ -12,12 +12,12 @@ import {
 } from "../control/worktree-facts.ts";
 import { type Repository, removeWorktree, repositoryAt } from "../control/worktrees.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine } from "../lib/width.ts";
 import { type Arguments, usage } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
 import { canAsk, confirm } from "./question.ts";
 import { homeRelative, problemLines, shortBytes, table, terminalOf } from "./render.ts";
-import { clean, statusWord } from "./session-json.ts";
+import { statusWord } from "./session-json.ts";
 import { lookAroundAtRows, lookAtRows } from "./sessions.ts";
 
 export const worktree: Command = {
@@ -79,7 +79,7 @@ async function everybodyThere(context: Context): Promise<Inhabitants> {
 async function list(args: Arguments, context: Context): Promise<number> {
   const { worktrees } = await look(context, sessionsThere);
   if (args.has("--json")) {
-    context.out(`${JSON.stringify(clean(worktrees.map(worktreeJson)))}\n`);
+    context.out(jsonLine(worktrees.map(worktreeJson)));
     return 0;
   }
   const rows = worktrees.map((each) => [
@@ -131,7 +131,7 @@ async function remove(names: readonly string[], args: Arguments, context: Contex
     const say = sayer(args.has("--json") ? "talk" : "answer", context);
     const gone: Fate[] = [];
     for (const each of chosen) gone.push(await takeAway(each, repository, args.has("--discard"), say, context));
-    if (args.has("--json")) context.out(`${JSON.stringify(clean(gone))}\n`);
+    if (args.has("--json")) context.out(jsonLine(gone));
     return 0;
   });
 }
@@ -209,7 +209,7 @@ async function prune(args: Arguments, context: Context): Promise<number> {
     say(`${oneLine(each.path)} can go: ${workText(each)}, ${shortBytes(each.bytes)}${ignoredText(each)}`);
   if (ready.length === 0 && !isJson) context.out("no worktree can go\n");
   if (ready.length === 0 || args.has("--dry-run") || !isWanted(ready.length, args, context)) {
-    if (isJson) context.out(`${JSON.stringify(clean(ours.map((each) => fateOf(each))))}\n`);
+    if (isJson) context.out(jsonLine(ours.map((each) => fateOf(each))));
     return 0;
   }
   // Looked at again under the lock: somebody may have begun in one of them meanwhile.
@@ -229,7 +229,7 @@ async function prune(args: Arguments, context: Context): Promise<number> {
         fates.push(fateOf(each, [error.message]));
         code = exitCodes.failed;
       }
-    if (isJson) context.out(`${JSON.stringify(clean(fates))}\n`);
+    if (isJson) context.out(jsonLine(fates));
     return code;
   });
 }

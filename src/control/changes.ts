@@ -1,9 +1,10 @@
 // What a session changed in its place since it began, committed or not. Derived from git when asked.
-import { copyFileSync, lstatSync, writeFileSync } from "node:fs";
+import { lstatSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
 import { isGone } from "../observe/failure.ts";
+import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { openScratch } from "../sys/scratch.ts";
@@ -97,9 +98,11 @@ function isOlder(path: string, at: number): boolean {
   return facts !== undefined && facts.ctimeMs < at;
 }
 
+const mostIndex = 1024 ** 3;
+
 function copyIfThere(from: string, to: string): void {
   try {
-    copyFileSync(from, to);
+    withFile(from, (file) => writeFileSync(to, readWhole(file, mostIndex), { mode: 0o600 }));
   } catch (error) {
     if (!isGone(error)) throw error;
   }

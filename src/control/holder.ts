@@ -41,7 +41,8 @@ fi
   done
   exec "$@" ); _agentctl_status=$?
 [ -z "$_agentctl_watches" ] || kill $_agentctl_watches 2>/dev/null
-umask 077; echo $_agentctl_status >"$_agentctl_exit.tmp" && mv "$_agentctl_exit.tmp" "$_agentctl_exit"
+umask 077
+{ echo $_agentctl_status >"$_agentctl_exit.tmp" && mv "$_agentctl_exit.tmp" "$_agentctl_exit" || rm -f "$_agentctl_exit.tmp"; } 2>/dev/null
 if [ -n "$_agentctl_hook" ]; then
   cd /; "$_agentctl_self" \${_agentctl_main:+"$_agentctl_main"} run-hook exit "$_agentctl_tag" "$_agentctl_hook" </dev/null >/dev/null 2>&1 4<&- &
 fi

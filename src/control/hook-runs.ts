@@ -2,7 +2,8 @@
 import { fieldsOf, textIn } from "../adapters/fields.ts";
 import { isLive, type ProcessIdentity, sameProcess } from "../core/process.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { readWhole, withFile } from "../observe/files.ts";
+import { readWhole } from "../observe/files.ts";
+import { withOwnFile } from "../observe/own-files.ts";
 import { readProcess } from "../observe/processes.ts";
 
 export const hookKinds = ["start", "exit"] as const;
@@ -44,7 +45,7 @@ export function writeHookRun(path: string, run: HookRun): void {
 /** null: it was never begun, or what stands there is nothing of ours. */
 export function readHookRun(path: string): ReadHookRun | null {
   try {
-    const run = parseHookRun(withFile(path, (file) => JSON.parse(readWhole(file, mostBytes).toString("utf8"))));
+    const run = parseHookRun(withOwnFile(path, (file) => JSON.parse(readWhole(file, mostBytes).toString("utf8"))));
     return run === null ? null : { ...run, state: run.endedAt === null ? openState(run) : "ended" };
   } catch (error) {
     if (!(error instanceof Error)) throw error;

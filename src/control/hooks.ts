@@ -10,7 +10,7 @@ import { tryLock } from "../sys/file-lock.ts";
 import { selfCommand } from "../sys/self.ts";
 import { spawnFree } from "../sys/spawn.ts";
 import { callerEnvironment, unmarked } from "./environment.ts";
-import { agentctlHome, type LaunchNote, launchFiles } from "./notes.ts";
+import { agentctlHome, checkOwn, type LaunchNote, launchFiles } from "./notes.ts";
 
 /** The hidden command that runs a hook. */
 export const runnerWord = "run-hook";
@@ -32,6 +32,7 @@ export const homeVariable = (env: Environment): Record<string, string> =>
 /** Before the note is written: nobody else knows of this launch yet. The lock's descriptor. */
 export function holdHooks(env: Environment, launch: string): number {
   const { hookLock } = launchFiles(env, launch);
+  checkOwn(env, "launches");
   mkdirSync(dirname(hookLock), { recursive: true, mode: 0o700 });
   const fd = openSync(hookLock, "wx", 0o600);
   tryLock(fd);

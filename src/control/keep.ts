@@ -1,13 +1,15 @@
 // What is kept of launches, for how long, and what of it may go. Pure thinking about files that were looked at once.
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isUuid } from "../adapters/fields.ts";
 import { isLive } from "../core/process.ts";
+import { temporaryEnd } from "../lib/atomic-file.ts";
 import { errorCode, failureText, isGone } from "../observe/failure.ts";
-import type { Environment } from "../observe/homes.ts";
+import { cacheFolder, type Environment } from "../observe/homes.ts";
+import { distrustOf } from "../observe/own-files.ts";
 import { isExitHookOpen } from "./due-hooks.ts";
 import { heldIn } from "./holder.ts";
-import { agentctlHome, forgetLaunch, type ReadNote, readNotes } from "./notes.ts";
+import { agentctlHome, distrustOfOwn, forgetLaunch, type ReadNote, readNotes } from "./notes.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Everything that carries the number of one launch: its note, its exit status, its output. */
@@ -34,7 +36,7 @@ export function keptLaunches(env: Environment, around: Surroundings): Kept[] {
 
 function keptUnderNumbers(env: Environment, notes: readonly ReadNote[]): Omit<Kept, "inUse">[] {
   const noted = new Map(notes.map((note) => [note.id, note]));
-  return [...launchFilesBelow(agentctlHome(env))].map(([id, files]) => ({
+  return [...launchFilesOf(env)].map(([id, files]) => ({
     id,
     note: noted.get(id) ?? null,
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -93,13 +95,46 @@ export function forgetKept(env: Environment, id: string): void {
   forgetLaunch(env, id);
   for (const folder of ["launches", "logs"])
     for (const name of namesIn(join(agentctlHome(env), folder)))
-      if (name.startsWith(`${id}.`)) rmSync(join(agentctlHome(env), folder, name), { force: true });
+      if (name.startsWith(`${id}.`)) forgetFile(join(agentctlHome(env), folder, name), Number.POSITIVE_INFINITY);
+}
+
+/** Every writer of ours is done with its temporary file after milliseconds, and an agent with its prompt and variables at its start. */
+const temporaryMs = 3_600_000;
+
+/** What a writer or a start that was killed left behind. */
+export function forgetTemporaries(env: Environment, now: number): void {
+  const own = ["launches", "logs", "locks", "support"].map((name) => ({
+    folder: join(agentctlHome(env), name),
+    distrust: distrustOfOwn(env, name),
+  }));
+  const caches = [cacheFolder(env), join(cacheFolder(env), "totals")].map((folder) => ({
+    folder,
+    distrust: distrustOf(cacheFolder(env)) ?? distrustOf(folder),
+  }));
+  for (const { folder, distrust } of [...own, ...caches])
+    for (const name of distrust === null ? namesIn(folder).filter(isTemporary) : [])
+      forgetFile(join(folder, name), now - temporaryMs);
+}
+
+const isTemporary = (name: string): boolean =>
+  name.endsWith(temporaryEnd) || /^[0-9a-f-]{36}\.(?:prompt|env|import)$/.test(name);
+
+function forgetFile(path: string, before: number): void {
+  try {
+    const stat = lstatSync(path);
+    if (!stat.isDirectory() && stat.mtimeMs < before) unlinkSync(path);
+  } catch (error) {
+    // Another command may have removed it.
+    if (errorCode(error) === "") throw error;
+  }
 }
 
 /** Folders that are there and cannot be listed: nobody can tell what is kept in them. */
 export const unreadKept = (env: Environment): { source: string; message: string }[] =>
   ["launches", "logs"].flatMap((folder) => {
     const source = join(agentctlHome(env), folder);
+    const message = distrustOfOwn(env, folder);
+    if (message !== null) return [{ source, message }];
     try {
       readdirSync(source);
       return [];
@@ -115,12 +150,12 @@ interface KeptFile {
   writtenAt: number;
 }
 
-function launchFilesBelow(home: string): Map<string, KeptFile[]> {
+function launchFilesOf(env: Environment): Map<string, KeptFile[]> {
   const found = new Map<string, KeptFile[]>();
-  for (const folder of ["launches", "logs"])
-    for (const name of namesIn(join(home, folder))) {
+  for (const folder of ["launches", "logs"].filter((name) => distrustOfOwn(env, name) === null))
+    for (const name of namesIn(join(agentctlHome(env), folder))) {
       const id = name.slice(0, 36);
-      const file = isUuid(id) ? statOf(join(home, folder, name)) : null;
+      const file = isUuid(id) ? statOf(join(agentctlHome(env), folder, name)) : null;
       if (file !== null) found.set(id, [...(found.get(id) ?? []), file]);
     }
   return found;

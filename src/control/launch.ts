@@ -18,6 +18,7 @@ import { type Held, startHolder } from "./holder.ts";
 import { holdHooks, homeVariable, releaseHooks } from "./hooks.ts";
 import {
   agentctlHome,
+  checkOwn,
   forgetLaunch,
   type LaunchNote,
   launchFiles,
@@ -158,6 +159,7 @@ export class StartedLaunch {
     const { invocation } = adapter;
     const permitted = order.permission === null ? null : invocation.permissions[order.permission];
     const files = launchFiles(env, this.id);
+    for (const folder of ["logs", "support"]) checkOwn(env, folder);
     mkdirSync(join(agentctlHome(env), "logs"), { recursive: true, mode: 0o700 });
     const opened: number[] = [];
     const open = (fd: number): number => {

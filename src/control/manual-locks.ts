@@ -5,9 +5,10 @@ import { fieldsOf, textIn, timeIn } from "../adapters/fields.ts";
 import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { failureText, isGone } from "../observe/failure.ts";
-import { readWhole, withFile } from "../observe/files.ts";
+import { readWhole } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
-import { agentctlHome } from "./notes.ts";
+import { withOwnFile } from "../observe/own-files.ts";
+import { agentctlHome, checkOwn, distrustOfOwn } from "./notes.ts";
 
 export interface ManualLock {
   /** A place, by its real path. */
@@ -36,7 +37,9 @@ export function readLocks(env: Environment, now: number): { locks: ManualLock[];
   const problems: Problem[] = [];
   const broken = (source: string, message: string) =>
     problems.push({ code: "note-unreadable", agent: null, source, message });
-  for (const name of namesIn(folderOf(env), broken)) {
+  const distrust = distrustOfOwn(env, "locks");
+  if (distrust !== null) broken(agentctlHome(env), distrust);
+  for (const name of distrust === null ? namesIn(folderOf(env), broken) : []) {
     const path = join(folderOf(env), name);
     try {
       const lock = readLock(path);
@@ -59,7 +62,7 @@ function namesIn(folder: string, broken: (source: string, message: string) => vo
 }
 
 function readLock(path: string): ManualLock | null {
-  const fields = fieldsOf(withFile(path, (file) => JSON.parse(readWhole(file, lockBytes).toString("utf8"))));
+  const fields = fieldsOf(withOwnFile(path, (file) => JSON.parse(readWhole(file, lockBytes).toString("utf8"))));
   if (fields === null || fields["schema"] !== schema) return null;
   const [place, by, at, until] = [
     textIn(fields, "place"),
@@ -74,11 +77,13 @@ function readLock(path: string): ManualLock | null {
 /** Replaces whatever the place had; whoever calls has looked, and lets nobody else act meanwhile. */
 export function writeLock(env: Environment, lock: ManualLock): void {
   const text = { schema, ...lock, at: new Date(lock.at).toISOString(), until: new Date(lock.until).toISOString() };
+  checkOwn(env, "locks");
   writeFileAtomically(pathOf(env, lock.place), `${JSON.stringify(text)}\n`);
 }
 
 /** Was there one? */
 export function removeLock(env: Environment, place: string): boolean {
+  checkOwn(env, "locks");
   try {
     unlinkSync(pathOf(env, place));
     return true;
@@ -90,6 +95,7 @@ export function removeLock(env: Environment, place: string): boolean {
 
 /** What is over is of no use to anybody. */
 export function forgetOverLocks(env: Environment, now: number): void {
+  if (distrustOfOwn(env, "locks") !== null) return;
   for (const name of namesIn(folderOf(env), () => {})) {
     const path = join(folderOf(env), name);
     try {

@@ -1,14 +1,15 @@
 // Launch notes: what a person said at a launch and no agent knows (name, group, labels, prompt). They decorate rows; they
 // never create one and no status looks at them. Deleting them loses labels, nothing else.
-import { closeSync, fsyncSync, openSync, unlinkSync } from "node:fs";
+import { fsyncSync, unlinkSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { fieldsOf, isUuid, textIn } from "../adapters/fields.ts";
 import { type Permission, permissions } from "../adapters/invocation.ts";
-import type { Problem } from "../core/problem.ts";
+import { AgentctlError, type Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { errorCode, failureText, isGone } from "../observe/failure.ts";
-import { findFiles, readWhole, withFile } from "../observe/files.ts";
+import { findFiles, readWhole } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
+import { distrustOf, withOwnFile } from "../observe/own-files.ts";
 import { type HookKind, type ReadHookRun, readHookRun } from "./hook-runs.ts";
 
 export interface LaunchNote {
@@ -68,6 +69,18 @@ export const agentctlHome = (env: Environment): string =>
 /** Files that agents are started with, written anew each time. */
 export const supportFolder = (env: Environment): string => join(agentctlHome(env), "support");
 
+/** Why a folder in agentctl's own is not used; null: it is, or it is not there yet. */
+export const distrustOfOwn = (env: Environment, name: string): string | null =>
+  distrustOf(agentctlHome(env)) ?? distrustOf(join(agentctlHome(env), name));
+
+/** Before anything is written to a folder in agentctl's own, or removed from it. */
+export function checkOwn(env: Environment, name: string): void {
+  const why = distrustOfOwn(env, name);
+  if (why === null) return;
+  const hint = "AGENTCTL_HOME names another folder";
+  throw new AgentctlError("failed", `cannot write to ${agentctlHome(env)}: ${why}`, { hint });
+}
+
 /** Everything that is kept of one launch. */
 export function launchFiles(env: Environment, id: string) {
   const home = agentctlHome(env);
@@ -82,18 +95,16 @@ export function launchFiles(env: Environment, id: string) {
 
 /** A start does not wait for the disk; whoever has given its answer does (`keepNote`). */
 export function writeNote(env: Environment, note: LaunchNote): void {
+  checkOwn(env, "launches");
   writeFileAtomically(launchFiles(env, note.id).note, `${JSON.stringify({ schema, ...note })}\n`, "soon");
 }
 
 /** From now on it survives a power cut, too. Where there is none any more, nobody wants it. */
 export function keepNote(env: Environment, id: string): void {
   try {
-    const fd = openSync(launchFiles(env, id).note, "r");
-    try {
-      fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    withOwnFile(launchFiles(env, id).note, ({ bytes }) => {
+      if (typeof bytes === "number") fsyncSync(bytes);
+    });
   } catch (error) {
     if (!isGone(error)) throw error;
   }
@@ -116,6 +127,11 @@ export function readNotes(env: Environment): { notes: ReadNote[]; problems: Prob
   const problems: Problem[] = [];
   const broken = (source: string, message: string) =>
     problems.push({ code: "note-unreadable", agent: null, source, message });
+  const distrust = distrustOfOwn(env, "launches");
+  if (distrust !== null) {
+    broken(agentctlHome(env), distrust);
+    return { notes, problems };
+  }
   const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
   const { files, failures } = findFiles(agentctlHome(env), set);
   for (const { path, message } of failures) broken(path, message);
@@ -134,6 +150,7 @@ export function readNotes(env: Environment): { notes: ReadNote[]; problems: Prob
 
 /** Of launches with hooks: each has a lock for them beside its note, and all others need not be read. */
 export function readHookedNotes(env: Environment): ReadNote[] {
+  if (distrustOfOwn(env, "launches") !== null) return [];
   const { files } = findFiles(agentctlHome(env), { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.hook-lock$/ });
   return files.flatMap(({ path }) => readNote(env, basename(path, ".hook-lock")) ?? []);
 }
@@ -141,7 +158,7 @@ export function readHookedNotes(env: Environment): ReadNote[] {
 /** null: there is none, or nobody can read it. */
 export function readNote(env: Environment, id: string): ReadNote | null {
   try {
-    return readNoteAt(env, launchFiles(env, id).note);
+    return distrustOfOwn(env, "launches") === null ? readNoteAt(env, launchFiles(env, id).note) : null;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     return null;
@@ -149,7 +166,7 @@ export function readNote(env: Environment, id: string): ReadNote | null {
 }
 
 function readNoteAt(env: Environment, path: string): ReadNote | null {
-  const note = parseNote(withFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
+  const note = parseNote(withOwnFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
   if (note === null) return null;
   const { startRun, exitRun } = launchFiles(env, note.id);
   const { start, exit } = note.hooks;
@@ -180,7 +197,7 @@ function parseNote(value: unknown): LaunchNote | null {
 
 function readExit(env: Environment, id: string): ReadNote["exit"] {
   try {
-    const text = withFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
+    const text = withOwnFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
     return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
   } catch (error) {
     // Without it nobody knows the status: not over yet, or the holder was killed.

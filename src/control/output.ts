@@ -1,7 +1,8 @@
 // What a launched agent wrote to its standard output and its standard error.
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { readChunk } from "../lib/jsonl.ts";
 import { plainText } from "../lib/width.ts";
-import { isGone } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
+import { withOwnFile } from "../observe/own-files.ts";
 
 const partBytes = 256 * 1024;
 const shownLines = 12;
@@ -11,14 +12,20 @@ export const headOf = (path: string): Buffer => part(path, () => 0);
 
 /** The last lines of a file, for people. */
 export function lastLines(path: string): string {
-  const text = plainText(part(path, (size) => Math.max(0, size - partBytes)).toString("utf8"));
-  return text.trimEnd().split("\n").slice(-shownLines).join("\n").trim();
+  return toPeople(path, (size) => Math.max(0, size - partBytes))
+    .trimEnd()
+    .split("\n")
+    .slice(-shownLines)
+    .join("\n")
+    .trim();
 }
 
 /** Its first line, too, where that is not among them: some say why they end, and then everything that they could do. */
 export function firstAndLastLines(path: string): string {
   const last = lastLines(path);
-  const lines = plainText(headOf(path).toString("utf8")).trim().split("\n");
+  const lines = toPeople(path, () => 0)
+    .trim()
+    .split("\n");
   return lines.length <= shownLines ? last : `${lines[0]}\n…\n${last}`;
 }
 
@@ -34,16 +41,18 @@ export function linesAtEnd(path: string): Buffer[] {
   return lines;
 }
 
+function toPeople(path: string, from: (size: number) => number): string {
+  try {
+    return plainText(part(path, from).toString("utf8"));
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return `(${path} cannot be read: ${failureText(error)})`;
+  }
+}
+
 function part(path: string, from: (size: number) => number): Buffer {
   try {
-    const fd = openSync(path, "r");
-    try {
-      const { size } = fstatSync(fd);
-      const buffer = Buffer.alloc(Math.min(size, partBytes));
-      return buffer.subarray(0, readSync(fd, buffer, 0, buffer.length, from(size)));
-    } finally {
-      closeSync(fd);
-    }
+    return withOwnFile(path, ({ bytes, size }) => readChunk(bytes, from(size), Math.min(size, partBytes)));
   } catch (error) {
     if (isGone(error)) return Buffer.alloc(0);
     throw error;
@@ -51,18 +60,12 @@ function part(path: string, from: (size: number) => number): Buffer {
 }
 
 /** A whole file, piece by piece; nothing where there is none. */
-export function* chunksOf(path: string): Generator<Buffer> {
-  let fd: number;
+export function eachChunk(path: string, use: (chunk: Buffer) => void): void {
   try {
-    fd = openSync(path, "r");
+    withOwnFile(path, ({ bytes, size }) => {
+      for (let at = 0; at < size; at += partBytes) use(readChunk(bytes, at, Math.min(partBytes, size - at)));
+    });
   } catch (error) {
-    if (isGone(error)) return;
-    throw error;
-  }
-  try {
-    const buffer = Buffer.alloc(partBytes);
-    for (let got = readSync(fd, buffer); got > 0; got = readSync(fd, buffer)) yield buffer.subarray(0, got);
-  } finally {
-    closeSync(fd);
+    if (!isGone(error)) throw error;
   }
 }

@@ -1,5 +1,5 @@
 // Runs one command of a person's: in a kernel session of its own, with a time limit, and with its output kept up to a size.
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isLive } from "../core/process.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { isGone } from "../observe/failure.ts";
@@ -99,7 +99,9 @@ class Log {
   private isClosed = false;
 
   constructor(path: string, mostBytes: number) {
-    this.fd = openSync(path, "w", 0o600);
+    const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+    this.fd = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600);
+    if (!fstatSync(this.fd).isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
     this.left = mostBytes - noticeBytes;
   }
 

@@ -1,6 +1,6 @@
 // Runs a hook of a launch, as a process of its own that outlives whoever started it. At least once: its beginning is written
 // down before, its end after; one that was begun and has no end is run again by the next command that acts.
-import { closeSync, existsSync, openSync, statSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync, statSync } from "node:fs";
 import { adapters } from "../adapters/registry.ts";
 import { launchOf } from "../core/family.ts";
 import type { Session, SessionList } from "../core/session.ts";
@@ -67,7 +67,10 @@ async function claim(launch: string, env: Environment, mostMs: number): Promise<
 /** Makes nothing: where it is gone, so is the launch, maybe since we read its note. */
 function openLock(path: string): number | null {
   try {
-    return openSync(path, "r+");
+    const fd = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    if (fstatSync(fd).isFile()) return fd;
+    closeSync(fd);
+    return null;
   } catch (error) {
     if (isGone(error)) return null;
     throw error;

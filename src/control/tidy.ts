@@ -1,12 +1,12 @@
-// What a start leaves to do when it has given its answer: its own note on the disk, hooks whose holders were killed, and what
-// has been kept too long.
+// What a start leaves to do when it has given its answer: its own note on the disk, hooks whose holders were killed, what a killed
+// writer left half written, and what has been kept too long.
 import { AgentctlError } from "../core/problem.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { withIds } from "../observe/wanted.ts";
 import { isExitHookOpen, runDueHooks } from "./due-hooks.ts";
 import { callerOf } from "./guard.ts";
-import { forgetExpired, mayHaveExpired } from "./keep.ts";
+import { forgetExpired, forgetTemporaries, mayHaveExpired } from "./keep.ts";
 import { keepNote, readHookedNotes, readNotes } from "./notes.ts";
 import { lookCloselyAround } from "./surroundings.ts";
 
@@ -18,6 +18,7 @@ export async function tidyUp(
 ): Promise<void> {
   try {
     for (const id of launches) keepNote(env, id);
+    forgetTemporaries(env, Date.now());
     const open = readHookedNotes(env).filter(isExitHookOpen);
     const hasOld = mayHaveExpired(env, Date.now());
     if (open.length === 0 && !hasOld) return;

@@ -10,6 +10,7 @@ export type ProblemCode =
   | "claim-unreadable"
   | "host-silent"
   | "note-unreadable"
+  | "cache-unused"
   | "config-unreadable";
 
 export interface Problem {

@@ -1,20 +1,54 @@
 // Text from elsewhere made fit for a terminal: no control characters, a known width, cut with a mark.
 
-// Whole escape sequences first (colours, titles, links), then what is left of control characters, then the marks that
-// reverse the reading direction: a title must not be able to repaint the table it stands in.
+// Whole escape sequences first (colours, titles, links), then what is left of control characters, then what nobody can see: a
+// title must not be able to repaint the table it stands in, or to hide a part of itself. A sequence with a text in it (a title, a
+// clipboard) needs its end on the same line: without one it would swallow whatever we print behind it.
 const escapeSequences =
-  /\x1b\[[0-?]*[ -/]*[@-~]|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]/g;
-const controls = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+  /\x1b\[[0-?]*[ -/]*[@-~]|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\n\x80-\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]/g;
+const controls = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+const lineSeparators = /[\u2028\u2029]/g;
 const loneSurrogates = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-/** Letters, signs and blanks of one column each: nothing to remove, nothing to measure. Almost every text is, and none is asked twice. */
-const simple = /^[ -~\u00a1-\u02ff…]*$/;
+// Marks of reading direction, zero-width characters, fillers, tags. Joiners and variation selectors are part of how some scripts
+// and emoji are written; they stay where they have something to join or to vary.
+const invisible = /[\ufff9-\ufffb]|(?![\u200c-\u200d]|[\ufe0e-\ufe0f])\p{Default_Ignorable_Code_Point}/gu;
+const joiners =
+  /((?<=\p{Emoji})[\ufe0e-\ufe0f]|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Emoji}\ufe0f)\u200d(?=\p{Extended_Pictographic})|(?<=[\u0600-\u1fff])[\u200c-\u200d](?=[\u0600-\u1fff]))|[\u200c-\u200d]|[\ufe0e-\ufe0f]/gu;
 
-/** Without escape sequences and control characters; line breaks and tabs stay. */
+/** Letters, signs and blanks of one column each: nothing to remove, nothing to measure. Almost every text is, and none is asked twice. */
+const simple = /^[ -~\u00a1-\u00ac\u00ae-\u02ff…]*$/;
+
+const suspicious = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\p{Default_Ignorable_Code_Point}]/u;
+
+const isPlain = (text: string): boolean => simple.test(text) || (!suspicious.test(text) && text.isWellFormed());
+
+/** Without escape sequences, control characters and hidden ones; line breaks and tabs stay. */
 export const plainText = (text: string): string =>
-  simple.test(text)
+  isPlain(text)
     ? text
-    : text.replace(escapeSequences, "").replace(/\r\n?/g, "\n").replace(controls, "").replace(loneSurrogates, "\ufffd");
+    : text
+        .replace(escapeSequences, "")
+        .replace(/\r\n?/g, "\n")
+        .replace(controls, "")
+        .replace(lineSeparators, " ")
+        .replace(invisible, "")
+        .replace(joiners, "$1")
+        .replace(loneSurrogates, "\ufffd");
+
+/** The same for every string in a value, however deep, names included. */
+export function plainValue<T>(value: T): T {
+  if (typeof value === "string") return plainText(value) as T;
+  if (Array.isArray(value)) return value.map(plainValue) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), plainValue(inner)])) as T;
+}
+
+/** As one line of JSON. Most values hold nothing to remove: then they are written as they are, and only once. */
+export function jsonLine(value: unknown): string {
+  const text = JSON.stringify(value);
+  const isClean = isPlain(text) && !/\\u(?:00[01]|d[89a-f])|\\[bfr]/.test(text);
+  return `${isClean ? text : JSON.stringify(plainValue(value))}\n`;
+}
 
 /** The same on one line. */
 export const oneLine = (text: string): string =>

@@ -5,8 +5,9 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { fieldsOf, textIn } from "../adapters/fields.ts";
 import type { Problem } from "../core/problem.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { readWhole, withFile } from "./files.ts";
+import { readWhole } from "./files.ts";
 import { mayHang } from "./mounts.ts";
+import { withSettingsFile } from "./own-files.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -37,7 +38,9 @@ export function readSettings(env: Environment): { settings: Settings; problems: 
   const problemOf = (message: string): Problem => ({ code: "config-unreadable", agent: null, source: path, message });
   const broken = (message: string) => ({ settings: none, problems: [problemOf(message)] });
   try {
-    const value: unknown = withFile(path, (file) => JSON.parse(readWhole(file, settingsLimit).toString("utf8")));
+    const value: unknown = withSettingsFile(path, (file) =>
+      JSON.parse(readWhole(file, settingsLimit).toString("utf8")),
+    );
     const fields = fieldsOf(value);
     if (fields === null) return broken("not a JSON object");
     const { homes, problems } = checkedHomes(fields["homes"], env, path);

@@ -1,13 +1,16 @@
 // Records as they were parsed, kept with what the file system said of their files then. A pure cache: deleting it, breaking it
 // or writing it twice at once changes no answer. Nothing is in it that a record itself does not say.
-import { readFileSync, type Stats, statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../core/evidence.ts";
+import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { hashOf } from "../sys/hash.ts";
 import { ownBuild } from "../sys/self.ts";
 import { errorCode } from "./failure.ts";
+import { readWhole } from "./files.ts";
 import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
+import { distrustOf, withOwnFile } from "./own-files.ts";
 
 type Row = Store["rows"][number];
 
@@ -43,7 +46,7 @@ const worthSaving = { few: 3, all: 16 };
 /** null: switched off, or nobody could say which version of the parsers wrote it. */
 export function openRecordCache(env: Environment, now: number, kind: CacheKind): RecordCache | null {
   const version = wantsCache(env) ? ownBuild() : null;
-  if (version === null) return null;
+  if (version === null || distrustOf(cacheFolder(env)) !== null) return null;
   const path = join(cacheFolder(env), kind === "all" ? "records" : "live");
   const known = load(path, version);
   const used = new Map<string, Entry>();
@@ -75,17 +78,27 @@ export function openRecordCache(env: Environment, now: number, kind: CacheKind):
   };
 }
 
+/** Whoever can write into the cache could say anything about anybody: then it is left alone, and that is a problem to tell. */
+export function cacheProblems(env: Environment): Problem[] {
+  const source = cacheFolder(env);
+  const message = wantsCache(env) && ownBuild() !== null ? distrustOf(source) : null;
+  return message === null ? [] : [{ code: "cache-unused", agent: null, source, message }];
+}
+
+/** Twenty thousand entries take a fifth of it. */
+const mostBytes = 128 * 1024 * 1024;
+
 const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 
 function load(path: string, version: string): Map<string, Entry> {
   try {
-    const text = readFileSync(path, "utf8");
+    const text = withOwnFile(path, (file) => readWhole(file, mostBytes)).toString("utf8");
     const end = text.indexOf("\n");
     const body = text.slice(end + 1);
     // Our own words, of our own type, if they are whole.
     return text.slice(0, end) === `${version} ${hashOf(body)}` ? new Map(JSON.parse(body)) : new Map();
   } catch (error) {
-    if (errorCode(error) === "" && !(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof Error)) throw error;
     return new Map();
   }
 }

@@ -6,8 +6,8 @@ import { readChunk } from "../lib/jsonl.ts";
 import { hashOf } from "../sys/hash.ts";
 import { ownBuild } from "../sys/self.ts";
 import { errorCode } from "./failure.ts";
-import { withFile } from "./files.ts";
 import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
+import { distrustOf, withOwnFile } from "./own-files.ts";
 import { folded, type Past, type Tally, type Usage } from "./tally.ts";
 
 export interface TotalsCache {
@@ -42,7 +42,8 @@ export interface Kept {
 /** null: nothing is kept. */
 export function totalsCache(env: Environment): TotalsCache | null {
   const build = wantsCache(env) ? ownBuild() : null;
-  return build === null ? null : { folder: join(cacheFolder(env), "totals"), build, leastBytes, newestKeys };
+  if (build === null || distrustOf(cacheFolder(env)) !== null) return null;
+  return { folder: join(cacheFolder(env), "totals"), build, leastBytes, newestKeys };
 }
 
 const leastBytes = 1024 * 1024;
@@ -53,7 +54,7 @@ const hashLength = hashOf("").length;
 /** Whatever is not exactly what this build has written is not there. */
 export function readKept(cache: TotalsCache, counting: Counting): Kept | null {
   try {
-    const bytes = withFile(pathIn(cache, counting), ({ bytes, size }) => readChunk(bytes, 0, Math.min(size, most)));
+    const bytes = withOwnFile(pathIn(cache, counting), ({ bytes, size }) => readChunk(bytes, 0, Math.min(size, most)));
     const text = bytes.subarray(hashLength);
     if (bytes.toString("latin1", 0, hashLength) !== hashOf(text)) return null;
     const [build, agent, path, kept, past, rows] = JSON.parse(text.toString("utf8")) as Written;

@@ -146,5 +146,8 @@ function stampOf(path: string): string {
   if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
   if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
   const log = statSync(`${path}-wal`, { bigint: true, throwIfNoEntry: false });
+  for (const extra of [log, statSync(`${path}-journal`, { throwIfNoEntry: false })])
+    if (extra !== undefined && !extra.isFile() && !extra.isDirectory())
+      throw Object.assign(new Error("not a regular file beside it"), { code: "ENXIO" });
   return [stat, log].map((each) => `${each?.ino} ${each?.size} ${each?.mtimeNs}`).join("\n");
 }

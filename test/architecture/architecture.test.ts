@@ -35,7 +35,7 @@ const importsOf = (path: string, text: string): string[] =>
 const layers: Record<string, readonly string[]> = {
   core: [],
   lib: [],
-  sys: [],
+  sys: ["lib"],
   adapters: ["core"],
   observe: ["core", "adapters", "lib", "sys"],
   control: ["core", "adapters", "observe", "lib", "sys"],
@@ -117,6 +117,81 @@ describe("no file has", () => {
 
   test("more than 400 lines", () => {
     expect(all.filter(({ text }) => text.split("\n").length > 400).map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("what a terminal gets", () => {
+  const having = (pattern: RegExp): string[] => all.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+
+  test("comes from the printer; help and version, which are constants, from sys/first.ts", () => {
+    expect(having(/process\.(?:stdout|stderr)\b(?! costs)|\bconsole\.|\bstdout\.write|process\.report/)).toEqual([]);
+    expect(having(/Bun\.(?:stdout|stderr)/)).toEqual(["src/sys/first.ts"]);
+    // A number that is not a file of ours: elsewhere writeSync gets what openSync has just given.
+    expect(having(/writeSync\([12],|writeSync\(fd,.*written/).sort()).toEqual([
+      "src/lib/atomic-file.ts",
+      "src/sys/stdout.ts",
+    ]);
+    expect(having(/"\/dev\/(?:tty|stdout|stderr|fd\/)/)).toEqual([]);
+  });
+
+  test("no sequence of our own is made elsewhere: text with one in it would lose it", () => {
+    expect(having(/\\(?:x1b|u001b|e)\[/).sort()).toEqual(["src/lib/width.ts", "src/sys/stdout.ts"]);
+  });
+
+  test("is shared with these children alone: the demo's own commands, and programs that agentctl becomes", () => {
+    expect(having(/"inherit"/)).toEqual(["src/sys/spawn.ts"]);
+    expect(having(/runAndShow\(.*"show"/)).toEqual(["src/cli/demo.ts"]);
+    expect(having(/(?<!function )becomeProgram\(/).sort()).toEqual([
+      "src/cli/attach.ts",
+      "src/cli/exec-agent.ts",
+      "src/cli/resume.ts",
+    ]);
+  });
+
+  test("as JSON is cleaned before it is written: afterwards a sequence could take a quote along", () => {
+    const commands = all.filter(({ path, text }) => layerOf(path) === "cli" && text.includes("JSON.stringify"));
+    // The fingerprint of a watched list, and what a child hands to its parent.
+    expect(commands.map(({ path }) => path).sort()).toEqual(["src/cli/list.ts", "src/cli/read-store.ts"]);
+  });
+});
+
+describe("a file is opened", () => {
+  const calls = (pattern: RegExp): string[] =>
+    all.filter(({ path, text }) => layerOf(path) !== "demo" && pattern.test(text)).map(({ path }) => path);
+
+  test("to be read by observe/files.ts alone; the others read /proc, locks, folders of our own, and a person's prompt", () => {
+    expect(calls(/\breadFile(?:Sync)?\(|createReadStream|Bun\.file|from "node:fs\/promises"/).sort()).toEqual(
+      [
+        // /proc.
+        ...["src/observe/mounts.ts", "src/observe/ports.ts", "src/observe/processes.linux.ts"],
+        // Its own function of this name: a person may well name a pipe, and Ctrl-C ends the waiting.
+        "src/cli/prompt.ts",
+      ].sort(),
+    );
+    expect(calls(/openSync\([^;\n]*(?:"r"|O_RDONLY)/).sort()).toEqual([
+      "src/cli/prompt.ts",
+      "src/cli/sweep.ts",
+      // The prompt that it has just made.
+      "src/control/launch.ts",
+      "src/observe/files.ts",
+      "src/sys/file-lock.ts",
+      "src/sys/scratch.ts",
+    ]);
+    expect(calls(/copyFileSync\(/)).toEqual(["src/sys/sqlite.ts"]);
+  });
+
+  test("to be written only if it is new, or not through a link", () => {
+    const writes = all
+      .filter(({ path }) => layerOf(path) !== "demo")
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/openSync\(([^;]*?)\);/g)]
+          .map(([, words = ""]) => ({ path, words }))
+          .filter(({ words }) => !/"r"|O_RDONLY/.test(words)),
+      );
+    expect(writes.filter(({ words }) => !/"wx"|O_NOFOLLOW/.test(words))).toEqual([]);
+    expect(writes.length).toBeGreaterThan(5);
+    // Into a folder that was made for one command.
+    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/changes.ts"]);
   });
 });
 

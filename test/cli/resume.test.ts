@@ -177,22 +177,25 @@ describe("--print", () => {
     return new AtTerminal(stage, ["/bin/bash", "-c", line], { env: { ...bare, HOME, PATH, ...env }, cwd: "/" });
   };
 
-  test.each(["plain", "with spaces", `it's "quoted" $HOME \`x\` é`, "new\nline \x1b[31m\u009b"])(
-    "a line that works when pasted: %p",
-    async (name) => {
-      await using stage = new Stage();
-      const directory = stage.folder(name);
-      const id = await stage.past("first", "--cwd", directory);
-      const { code, out, err } = await stage.run(["resume", id, "--print"]);
-      expect([code, err]).toEqual([0, ""]);
-      expect(out).toMatch(/^[^\x00-\x1f\x7f-\x9f]+\n$/);
-      const shell = await pasted(stage, out);
-      const { process } = await becomesAgent(stage, id);
-      expect(process?.pid).toBe(shell.pid);
-      expect(readlinkSync(`/proc/${shell.pid}/cwd`)).toBe(directory);
-      expect(environmentOf(shell.pid)).toContain(`DEMO_AGENT_HOME=${stage.home}`);
-    },
-  );
+  test.each([
+    "plain",
+    "with spaces",
+    `it's "quoted" $HOME \`x\` é`,
+    "new\nline \x1b[31m\u009b",
+    "hidden \u200b\u202e\u{e0041}",
+  ])("a line that works when pasted: %p", async (name) => {
+    await using stage = new Stage();
+    const directory = stage.folder(name);
+    const id = await stage.past("first", "--cwd", directory);
+    const { code, out, err } = await stage.run(["resume", id, "--print"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^[^\x00-\x1f\x7f-\x9f]+\n$/);
+    const shell = await pasted(stage, out);
+    const { process } = await becomesAgent(stage, id);
+    expect(process?.pid).toBe(shell.pid);
+    expect(readlinkSync(`/proc/${shell.pid}/cwd`)).toBe(directory);
+    expect(environmentOf(shell.pid)).toContain(`DEMO_AGENT_HOME=${stage.home}`);
+  });
 
   test("to the agent's default home it leads from everywhere, too", async () => {
     await using stage = new Stage();

@@ -279,3 +279,14 @@ function codeOf(act: () => unknown): string {
     return error instanceof Error && "code" in error ? String(error.code) : `no code: ${String(error)}`;
   }
 }
+
+test.each(["-wal", "-journal"])("a pipe in place of its %s is an error, and nothing to wait for", (extra) => {
+  const path = fresh();
+  new Database(path).run("CREATE TABLE t (x)");
+  spawnSync("mkfifo", [`${path}${extra}`]);
+  const script = `const { withDatabase } = await import("${join(import.meta.dir, "../../src/sys/sqlite.ts")}");
+    try { withDatabase(process.argv[1], (database) => database.rows("SELECT * FROM t")); } catch (error) { process.exit(7); }`;
+  // In a process of its own: whoever waits for a pipe does nothing else.
+  const { status } = spawnSync(process.execPath, ["-e", script, path], { timeout: 5_000, killSignal: "SIGKILL" });
+  expect(status).toBe(7);
+});

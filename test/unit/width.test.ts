@@ -1,7 +1,7 @@
 // Text of strangers before it meets a terminal: nothing in it acts, and it keeps to its column.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { cut, oneLine, pad, plainText, width, wrap } from "../../src/lib/width.ts";
+import { cut, jsonLine, oneLine, pad, plainText, width, wrap } from "../../src/lib/width.ts";
 
 describe("plainText", () => {
   const cases: [name: string, text: string, plain: string][] = [
@@ -35,6 +35,25 @@ describe("plainText", () => {
     ["DCS as one C1 character takes its text along", "\x90q\x9cx", "x"],
     ["the Arabic letter mark, a direction mark too", "a\u061cb", "ab"],
     ["what is left after removal is no new sequence", "\x1b\x00[31mx", "[31mx"],
+    ["a title without an end does not swallow what follows", "\x1b]0;owned\nnext line", "0;owned\nnext line"],
+    ["a title whose end is on another line does not, either", "\x9d0;a\nnext\x07 line", "0;a\nnext line"],
+    ["zero-width and soft-hyphen characters", "pass\u200bw\u00ado\u2060rd\u180e", "password"],
+    ["letters that only programs see (tags)", "ok\u{e0001}\u{e0068}\u{e0069}\u{e007f}", "ok"],
+    ["variation selectors that carry bytes", "a\ufe00\u{e0100}\u{e01ef}b", "ab"],
+    ["fillers and invisible operators", "a\u115f\u3164\uffa0\u2062\u034fb", "ab"],
+    ["annotations", "a\ufff9b\ufffac\ufffb", "abc"],
+    ["line separators are no line breaks", "a\u2028b\u2029c", "a b c"],
+    [
+      "emoji with joiners and selectors stay",
+      "👩\u200d👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3 👩🏽\u200d🚀",
+      "👩\u200d👩\u200d👧 ❤\ufe0f 1\ufe0f\u20e3 👩🏽\u200d🚀",
+    ],
+    [
+      "joiners inside of words of scripts that need them stay",
+      "می\u200cخواهم क\u094d\u200dष",
+      "می\u200cخواهم क\u094d\u200dष",
+    ],
+    ["joiners elsewhere go", "a\u200db\u200c \u200dc\ufe0f", "ab c"],
   ];
   test.each(cases)("%s", (_name, text, plain) => expect(plainText(text)).toBe(plain));
 
@@ -58,6 +77,12 @@ describe("plainText", () => {
         "\u202e",
         "\ud83e",
         "\udd4a",
+        "\u200d",
+        "\ufe0f",
+        "\u061c",
+        "\u0643",
+        "1",
+        "❤",
         "é",
       ),
       fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),
@@ -70,7 +95,7 @@ describe("plainText", () => {
       fc.property(nasty, (text) => {
         const plain = plainText(text);
         expect(plain).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/);
-        expect(plain).not.toMatch(/[\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+        expect(plain).not.toMatch(/[\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f]/);
         expect(plain.isWellFormed()).toBe(true);
       }),
       { numRuns: 3000 },
@@ -108,8 +133,22 @@ describe("plainText", () => {
     );
   });
 
+  test("as JSON: valid, the same fields, and every string is plain", () => {
+    fc.assert(
+      fc.property(fc.dictionary(nasty, fc.array(nasty, { maxLength: 3 })), (value) => {
+        const line = jsonLine(value);
+        expect(line.slice(0, -1)).not.toMatch(/[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f]/);
+        expect(line).not.toMatch(/(?<!\\)(?:\\\\)*\\u(?:00[01]|d[89a-f])/);
+        const plain = Object.entries(value).map(([key, texts]) => [plainText(key), texts.map(plainText)]);
+        expect(JSON.parse(line)).toEqual(Object.fromEntries(plain));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
   test("a long unfinished sequence is not slow", () => {
     const begun = performance.now();
+    plainText("\x9d".repeat(100_000));
     plainText("\x1b]".repeat(50_000) + "\x1b[".repeat(50_000) + "1;".repeat(100_000));
     expect(performance.now() - begun).toBeLessThan(3000);
   });
