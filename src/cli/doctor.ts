@@ -10,6 +10,7 @@ import type { Problem } from "../core/problem.ts";
 import { jsonLine, oneLine } from "../lib/width.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
+import { cacheProblems } from "../observe/record-cache.ts";
 import type { Command, Context } from "./command.ts";
 import { conflictText } from "./conflicts.ts";
 import { paint, terminalOf, withTilde } from "./render.ts";
@@ -42,7 +43,9 @@ export const doctor: Command = {
     ];
     const { problems, complete, sessions } = deriveSessions(evidence, adapters);
     const told = new Set(checks.map((check) => check.about));
-    checks.push(...problems.filter((problem) => !told.has(problem)).map(problemCheck));
+    checks.push(
+      ...[...problems, ...cacheProblems(context.env)].filter((problem) => !told.has(problem)).map(problemCheck),
+    );
     for (const conflict of await conflictsOf(sessions, context.env))
       checks.push({
         what: "conflict",

@@ -1,6 +1,6 @@
 // agentctl's own files: notes, locks, captured output, caches. They are believed only if no other user can have written them.
 import { fstatSync, statSync } from "node:fs";
-import { failureText } from "./failure.ts";
+import { errorCode } from "./failure.ts";
 import { type OpenFile, withFile } from "./files.ts";
 
 const ownUid = process.geteuid?.() ?? 0;
@@ -8,16 +8,20 @@ const ownUid = process.geteuid?.() ?? 0;
 /** Group and others. agentctl makes its folders 0700. */
 const writableByOthers = 0o022;
 
-/** Why a folder of our own is not used; null: it is ours alone, or not there yet. */
+/** In such a folder (/tmp, the root of a tmpfs) others can add files, which are not believed, but not touch ours. */
+const sticky = 0o1000;
+
+/** Why a folder of our own is not used; null: it is ours alone, or there is none. Why it cannot be read shows when it is read. */
 export function distrustOf(folder: string): string | null {
   try {
     const stat = statSync(folder, { throwIfNoEntry: false });
-    if (stat === undefined) return null;
-    if (!stat.isDirectory()) return "not a folder";
+    if (stat?.isDirectory() !== true) return null;
     if (stat.uid !== ownUid) return `it belongs to another user (uid ${stat.uid}), so it is not used`;
-    return (stat.mode & writableByOthers) === 0 ? null : "other users can write to it, so it is not used; chmod 700 it";
+    if ((stat.mode & writableByOthers) === 0 || (stat.mode & sticky) !== 0) return null;
+    return "other users can write to it, so it is not used; chmod 700 it";
   } catch (error) {
-    return failureText(error);
+    if (errorCode(error) === "") throw error;
+    return null;
   }
 }
 

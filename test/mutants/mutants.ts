@@ -512,4 +512,27 @@ export const mutants: readonly Mutant[] = [
     "if (isDead(again)) continue;",
     'if (isDead(again) && again.name === "") continue;',
   ),
+
+  // Who is believed, and what a terminal gets?
+  mutant(
+    "what is said on stderr is printed as it is",
+    "sys/stdout.ts",
+    "writeAll(2, printable(text));",
+    "writeAll(2, text);",
+  ),
+  mutant("a seal can be guessed", "sys/stdout.ts", "crypto.randomUUID()", '""'),
+  mutant("bytes reach a terminal as they are", "sys/stdout.ts", "isTerminal(1) ? readable(text) : text", "text"),
+  mutant(
+    "a note of another user is believed",
+    "observe/own-files.ts",
+    "if (file.uid !== ownUid) throw foreign(file.uid);",
+    "",
+  ),
+  mutant(
+    "a folder that others can write to is used",
+    "observe/own-files.ts",
+    "(stat.mode & writableByOthers) === 0",
+    "true",
+  ),
+  mutant("a page goes through a link", "cli/compare.ts", "there?.isSymbolicLink() === true", "false"),
 ];

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { argvOf, Host, recordPath, Stage, until } from "../cli/live.ts";
+import { repositoryWorld } from "../cli/repository.ts";
 import { binary } from "../cli/world.ts";
 
 setDefaultTimeout(60_000);
@@ -280,6 +281,24 @@ describe("in a pipe or a file", () => {
     const bytes = Buffer.from(await output.stdout.bytes());
     expect(bytes.includes(Buffer.from(`${evil}\x9b31m${evil}`))).toBe(true);
     expect(bytes.subarray(-4)).toEqual(Buffer.from([0x9b, 0x33, 0x31, 0x6d]));
+  });
+
+  test("a patch with hostile text applies, and is clean at a terminal", async () => {
+    await using here = await repositoryWorld();
+    writeFileSync(join(here.repository, "file"), "one\n");
+    const { out } = await here.launchHere("work:0.1");
+    const id = out.trim();
+    await here.agentctl("wait", id);
+    writeFileSync(join(here.repository, "file"), `one\n${evilWord}\n`);
+    const child = Bun.spawn([binary, "diff", id], { env: here.env, cwd: here.repository, stdout: "pipe" });
+    const patch = Buffer.from(await child.stdout.bytes());
+    await here.git("checkout", "-q", "--", "file");
+    writeFileSync(join(here.root, "patch"), patch);
+    await here.git("apply", join(here.root, "patch"));
+    expect(readFileSync(join(here.repository, "file"), "utf8")).toBe(`one\n${evilWord}\n`);
+    const shown = await stage.show(["diff", id], { env: here.env, cwd: here.repository });
+    expect(shown.toString("utf8")).toContain("+seen");
+    expect(obeyedIn(shown)).toEqual([]);
   });
 
   test.each(["list -a", "doctor", "adapters", "du", "lock", "compare g"])(
