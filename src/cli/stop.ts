@@ -21,8 +21,9 @@ export const stop: Command = {
   usage: "agentctl stop <ref>… [--grace 20s] [--now] [--leftovers] [--server] [-y] [--json]",
   summary: "Ends sessions: the agent's own way or the gentlest signal first, then what its tools left running.",
   notes: [
-    "A signal goes to a process that is still the one we saw, never to a bare pid. What has a terminal of its own, has",
-    "another session, or is a multiplexer or a daemon is reported as left over, and ended only with --leftovers.",
+    "A signal goes to a process that is still the one we saw, never to a bare pid. Programs that a person may work in are",
+    "left over: terminal emulators, multiplexers, browsers and editors with a window, whatever has a terminal that another",
+    "program than the agent gave it; also other sessions and daemons. They are listed, and ended only with --leftovers.",
     "A session that lives in a server: its turn is interrupted, the server stays. --server ends the server, too: it names",
     "the other sessions that end with it and asks; without a terminal it needs -y.",
     "Exit codes: 0 stopped (also if it was before), or its turn was interrupted; 5 refused, or idle in a server: nothing",

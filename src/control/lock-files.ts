@@ -1,7 +1,7 @@
 // Where the kernel's lock on launches is taken: in folders that are this user's alone. In /tmp another user could have made
 // the folder first, and kept everybody out.
 import { closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
@@ -53,8 +53,8 @@ const notOurs = (folder: string, problem: string, variable: string): AgentctlErr
   new AgentctlError("failed", `${folder} ${problem}`, { hint: `set ${variable} to a folder of yours` });
 
 const notMade = (folder: string, error: unknown, variable: string): AgentctlError =>
-  new AgentctlError("failed", `cannot make ${folder}: ${failureText(error)}`, {
-    hint: `set ${variable} to another folder`,
+  new AgentctlError("failed", `cannot write to ${dirname(folder)}: ${failureText(error)}`, {
+    hint: `${variable} names another folder`,
     cause: error,
   });
 

@@ -7,6 +7,7 @@ import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import { isHosted, type Kin, type Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
+import { readMaps } from "../observe/maps.ts";
 import { withIds } from "../observe/wanted.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./binary.ts";
@@ -102,6 +103,12 @@ const onceEach = (endings: readonly Ending[]): Ending[] => [
 const isHost = ({ name, detail }: ProcessRow): boolean =>
   detail !== null &&
   adapters.some(({ processNames, role }) => processNames.includes(name) && role(name, detail) === "host");
+
+function isOfAgent({ name, detail }: ProcessRow, agent: string): boolean {
+  const adapter = adapterNamed(agent);
+  if (detail === null || adapter === null) return false;
+  return adapter.processNames.includes(name) && adapter.role(name, detail) !== null;
+}
 
 const childMarks = new Map(
   adapters.flatMap(({ agent, invocation: { childMark } }) => (childMark === null ? [] : [[agent, childMark] as const])),
@@ -286,7 +293,7 @@ class StopCourse {
   private familyIn(around: Surroundings): Family {
     const { session, launches } = this.target;
     const now = this.sessionIn(around) ?? { ...session, processes: [] };
-    const marks = { childMarks, launches: [...launches, ...this.tags()], isHost };
+    const marks = { childMarks, launches: [...launches, ...this.tags()], isHost, isOfAgent, readMaps };
     return familyOf(now, around.list.sessions, around.table, marks, this.callerPids);
   }
 

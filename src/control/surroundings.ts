@@ -3,6 +3,7 @@ import { adapters } from "../adapters/registry.ts";
 import { AgentctlError } from "../core/problem.ts";
 import type { ProcessTable } from "../core/process.ts";
 import type { SessionList } from "../core/session.ts";
+import { displayVariables } from "../core/windows.ts";
 import type { Environment } from "../observe/homes.ts";
 import { observe } from "../observe/observe.ts";
 import type { ProcessWish } from "../observe/process-wish.ts";
@@ -49,7 +50,10 @@ export async function lookCloselyAround(env: Environment, wanted: Wanted): Promi
   return { list, table: table.ok ? table.value : unreadable() };
 }
 
-const ours: ProcessWish = { names: new Set(), pids: new Set(), environment: marks, lockedFiles: [], also: "ours" };
+const ours: ProcessWish = {
+  ...{ names: new Set(), pids: new Set(), lockedFiles: [], also: "ours" },
+  environment: new Set([...marks, ...displayVariables]),
+};
 
 function unreadable(): never {
   throw new AgentctlError("cannot-tell", "the process table cannot be read: nothing was done", {

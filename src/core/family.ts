@@ -2,6 +2,7 @@
 // might be somebody else's is a leftover, with the reason.
 import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { isHosted, isSameSession, type Kin, type Session } from "./session.ts";
+import { isHeadless, windowKind } from "./windows.ts";
 
 /** How the processes of sessions are marked in their environments. */
 export interface Marks {
@@ -11,6 +12,10 @@ export interface Marks {
   launches: readonly string[];
   /** Serves many sessions, whoever started it. */
   isHost?(row: ProcessRow): boolean;
+  /** A process of the agent itself, as its helpers are. */
+  isOfAgent?(row: ProcessRow, agent: string): boolean;
+  /** The libraries that it has loaded, as /proc/PID/maps lists them; empty: not known. */
+  readMaps?(row: ProcessRow): string;
 }
 
 export interface Leftover {
@@ -53,15 +58,31 @@ export function familyOf(
   };
   const hosts = (row: ProcessRow): string | null =>
     marks.isHost?.(row) === true ? "it serves other sessions, too" : null;
+  /** Itself and those above, up to the nearest of our owners, which is not among them. */
+  const upToOwn = (row: ProcessRow): ProcessRow[] => {
+    const path = withAncestors(row, byPid);
+    const end = path.findIndex(isOwn);
+    return end === -1 ? path : path.slice(0, end);
+  };
+  const window = (row: ProcessRow): string | null => {
+    const kind = windowKind(row, (each) => marks.readMaps?.(each) ?? "");
+    return kind === null || upToOwn(row).some(isHeadless) ? null : `${kind}: people may work in it`;
+  };
+  /** The agent itself, and a helper of it, give terminals to its tools; another program gives them to people. */
+  const isKeptByAgent = (row: ProcessRow): boolean => {
+    const keeper = withAncestors(row, byPid).find((at) => isOwn(at) || at.tty !== row.tty);
+    return keeper !== undefined && (isOwn(keeper) || marks.isOfAgent?.(keeper, session.agent) === true);
+  };
   const isBelowOwn = (row: ProcessRow): boolean => withAncestors(row, byPid).some(isOwn);
   const left = new Map<ProcessRow, string>();
   const spared = new Map<ProcessRow, string>();
   const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
   for (const row of candidates) {
     const why =
-      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at)) ??
+      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at) ?? window(at)) ??
       otherLaunch(row, session, owners, launches, marks) ??
-      (isBelowOwn(row) ? null : (otherMark(row, others, owners, marks) ?? daemon(row) ?? ownTerminal(row)));
+      (isBelowOwn(row) ? null : (otherMark(row, others, owners, marks) ?? daemon(row))) ??
+      (isBelowOwn(row) && isKeptByAgent(row) ? null : ownTerminal(row));
     if (why !== null) left.set(row, why);
   }
   // Whoever holds its other end, or leads its session, takes a terminal and all who work on it along.

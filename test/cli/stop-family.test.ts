@@ -38,15 +38,28 @@ describe("ended with it", () => {
     expect(alive(...pids)).toEqual([false, false]);
   });
 
-  test("what is in the tree and has a terminal that a tool made", async () => {
+  test("what works at a terminal that the agent itself has given to its tool", async () => {
     await using world = new StopWorld();
-    const agent = await world.working([
-      `tool:setsid script -qec ${quoted(`exec sh -c ${quoted(stays("inside"))}`)} /dev/null & wait`,
-    ]);
+    const id = world.record([{ type: "prompt", text: "x" }]);
+    // Stands in for Codex and Gemini, which run their tools so.
+    const program = `Bun.spawn(["sh", "-c", ${JSON.stringify(stays("inside"))}], { terminal: { data() {} } });
+      setInterval(() => {}, 1000);`;
+    const agent = world.begin([world.linkAs("demo-agent", process.execPath), world.write("agent.ts", program)]);
     const inside = await world.pidIn("inside");
-    expect(readProcess(inside)?.tty).toStartWith("/dev/pts/");
+    expect([parentOf(inside), readProcess(inside)?.tty]).toEqual([agent.pid, expect.stringMatching(/^\/dev\/pts\//)]);
+    world.announce(id, agent.pid);
+    expect(await world.stopJson(id)).toMatchObject({ leftovers: [] });
+    expect(alive(agent.pid, inside)).toEqual([false, false]);
+  });
+
+  test("a browser that was told to show no window, with what is below it", async () => {
+    await using world = new StopWorld();
+    const browser = world.linkAs("firefox", "/bin/sh");
+    const script = `${says("browser")}; ${browser} -c ${quoted(stays("page"))} & wait`;
+    const agent = await world.working([`tool:setsid ${browser} -c ${quoted(script)} --headless & wait`]);
+    const pids = [await world.pidIn("browser"), await world.pidIn("page")];
     expect(await world.stopJson(agent.id)).toMatchObject({ leftovers: [] });
-    expect(isAlive(inside)).toBe(false);
+    expect(alive(...pids)).toEqual([false, false]);
   });
 
   test("a server that left the tree and stayed in the project", async () => {
@@ -143,6 +156,50 @@ describe("left over", () => {
     const server = parentOf(shell);
     expect(readProcess(server)?.name).toBe("tmux: server");
     await expectLeft(world, agent.id, { [server]: people, [shell]: below, [inner]: below });
+  });
+
+  test.each([
+    ["kitty", "a terminal emulator"],
+    ["firefox", "a browser"],
+    ["code", "an editor"],
+  ])("%s, also in the tree, and what runs in it", async (name, kind) => {
+    await using world = new StopWorld();
+    const program = world.linkAs(name, "/bin/sh");
+    const script = `${says("program")}; setsid sh -c ${quoted(stays("inside"))} & wait`;
+    const agent = await world.working([`tool:setsid ${program} -c ${quoted(script)} & wait`]);
+    const [pid, inside] = [await world.pidIn("program"), await world.pidIn("inside")];
+    const why = `${kind}: people may work in it`;
+    await expectLeft(world, agent.id, { [pid]: why, [inside]: `below a process that stays: ${why}` });
+  });
+
+  test("what has a toolkit for windows loaded, and a display to show them on", async () => {
+    await using world = new StopWorld();
+    const library = world.write("libgtk-3.so.0.2409.32", "x".repeat(4096));
+    const program = (name: string) => {
+      const text = `globalThis.kept = Bun.mmap(${JSON.stringify(library)});
+        require("node:fs").writeFileSync("${name}", String(process.pid));
+        setInterval(() => {}, 1000);`;
+      return `setsid ${process.execPath} ${world.write(`${name}.js`, text)}`;
+    };
+    const both = `DISPLAY=:0 ${program("shown")} & env -u DISPLAY -u WAYLAND_DISPLAY ${program("hidden")} & wait`;
+    const agent = await world.working([`tool:${both}`]);
+    const [shown, hidden] = [await world.pidIn("shown"), await world.pidIn("hidden")];
+    await expectLeft(world, agent.id, { [shown]: "a program with a window: people may work in it" });
+    expect(isAlive(hidden)).toBe(false);
+  });
+
+  test("who works in the tree at a terminal of another program's, and that program", async () => {
+    await using world = new StopWorld();
+    const agent = await world.working([
+      `tool:setsid script -qec ${quoted(`exec sh -c ${quoted(stays("person"))}`)} /dev/null & wait`,
+    ]);
+    const person = await world.pidIn("person");
+    const [tty, keeper] = [readProcess(person)?.tty, parentOf(person)];
+    expect(readProcess(keeper)?.name).toBe("script");
+    await expectLeft(world, agent.id, {
+      [person]: `it has a terminal of its own: ${tty}`,
+      [keeper]: `the terminal of pid ${person} depends on it`,
+    });
   });
 
   test("who has a terminal of its own, and who holds its other end", async () => {

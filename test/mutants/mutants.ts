@@ -281,8 +281,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "another session's process is a member",
     "core/family.ts",
-    "nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at)) ??",
-    "nearest(row, (at) => multiplexer(at)) ??",
+    "nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at) ?? window(at)) ??",
+    "nearest(row, (at) => multiplexer(at) ?? window(at)) ??",
   ),
   mutant(
     "a multiplexer is a member",
@@ -290,7 +290,21 @@ export const mutants: readonly Mutant[] = [
     "whose.get(at.identity.pid) ?? multiplexer(at)",
     "whose.get(at.identity.pid) ?? null",
   ),
-  mutant("a daemon is a member", "core/family.ts", "?? daemon(row) ?? ownTerminal(row)", "?? ownTerminal(row)"),
+  mutant("a browser is a member", "core/family.ts", "?? hosts(at) ?? window(at)", "?? hosts(at)"),
+  mutant(
+    "a window makes a headless browser stay",
+    "core/family.ts",
+    "kind === null || upToOwn(row).some(isHeadless)",
+    "kind === null",
+  ),
+  mutant(
+    "a person's terminal in the tree is a member",
+    "core/family.ts",
+    "isBelowOwn(row) && isKeptByAgent(row) ? null",
+    "isBelowOwn(row) ? null",
+  ),
+  mutant("a tool's terminal is a person's", "core/family.ts", "isBelowOwn(row) && isKeptByAgent(row) ? null : ", ""),
+  mutant("a daemon is a member", "core/family.ts", "others, owners, marks) ?? daemon(row)", "others, owners, marks)"),
   mutant("the caller ends itself", "core/family.ts", "&& !callerPids.has(row.identity.pid)", ""),
   mutant(
     "an inherited tag is a launch",

@@ -20,7 +20,8 @@ const maybe = <T>(...values: T[]) => fc.option(fc.constantFrom(...values), { nil
 const aRow = (pid: number): fc.Arbitrary<ProcessRow> =>
   fc
     .record({
-      name: fc.constantFrom("speaker", "sh", "sh", "sh", "tmux: server", "ssh-agent"),
+      name: fc.constantFrom("speaker", "sh", "sh", "sh", "tmux: server", "ssh-agent", "firefox"),
+      flags: fc.constantFrom([], [], ["--headless"]),
       parent: fc.constantFrom(1, 1, ...pids),
       session: fc.constantFrom(...pids),
       state: fc.constantFrom("S", "S", "S", "S", "T", "D", "Z"),
@@ -32,11 +33,11 @@ const aRow = (pid: number): fc.Arbitrary<ProcessRow> =>
       sid: maybe("10", "11", "12"),
       given: maybe("speaker:s1", "speaker:s2"),
     })
-    .map(({ mark, tag, sid, given, name, tty, ...rest }) => {
+    .map(({ mark, tag, sid, given, name, tty, flags, ...rest }) => {
       const marks = { SPEAKER_SESSION: mark, AGENTCTL_TAG: tag, AGENTCTL_TAG_SID: sid, AGENTCTL_TAG_SESSION: given };
       const env: Record<string, string> = { HOME: "/home/me" };
       for (const [key, value] of Object.entries(marks)) if (value !== undefined) env[key] = value;
-      return { ...row(pid, "speaker", { ...rest, name, env, argv: [name] }), tty };
+      return { ...row(pid, "speaker", { ...rest, name, env, argv: [name, ...flags] }), tty };
     });
 
 interface Case {
@@ -169,6 +170,37 @@ holds(
   },
 );
 
+/** Up to the nearest owner, without it; the whole way where there is none. */
+function pathOf(member: ProcessRow, { rows, session }: Case): ProcessRow[] {
+  const path = lineage(member, rows);
+  const end = path.findIndex((at) => pidsOf(session).includes(pidOf(at)));
+  return end === -1 ? path : path.slice(0, end);
+}
+
+holds(
+  "no member has a window, or is below a program that has one, unless it was told to show none",
+  (given, { members }) => {
+    for (const member of members) {
+      const path = pathOf(member, given);
+      for (const [index, at] of path.entries())
+        if (at.name === "firefox")
+          expect(path.slice(index).some(({ detail }) => detail?.argv?.includes("--headless"))).toBe(true);
+    }
+  },
+);
+
+holds(
+  "no member in the tree has a terminal but the agent's own, or one that the agent gave it",
+  (given, { members }) => {
+    const owners = pidsOf(given.session);
+    for (const member of members.filter(({ tty }) => tty !== null)) {
+      const above = lineage(member, given.rows);
+      const keeper = above.find((at) => owners.includes(pidOf(at)) || at.tty !== member.tty);
+      expect(keeper !== undefined && owners.includes(pidOf(keeper))).toBe(true);
+    }
+  },
+);
+
 holds("nothing below a process that stays is ended", ({ rows, session }, { members, leftovers }) => {
   const left = new Set(leftovers.map((each) => pidOf(each.row)));
   for (const member of members) {
@@ -209,6 +241,7 @@ test("the worlds are odd enough: families, leftovers, strangers of every kind co
     { numRuns: 1500 },
   );
   expect([...seen].sort()).toEqual([
+    "a browser",
     "a daemon",
     "a shared service",
     "a terminal multiplexer",

@@ -133,9 +133,13 @@ test("the copy that a killed reader left goes with the next one; that of a live 
   using _database = written(path);
   for (const extra of ["", "-wal"]) copyFileSync(`${path}${extra}`, `${copy}${extra}`);
   const copies = (): string[] => {
-    const [own = ""] = readdirSync(temporary);
-    expect([own, statSync(join(temporary, own)).mode & 0o777]).toEqual([`agentctl-${userInfo().uid}`, 0o700]);
-    return readdirSync(join(temporary, own));
+    const found = readdirSync(temporary);
+    for (const name of found)
+      expect([name, statSync(join(temporary, name)).mode & 0o777]).toEqual([
+        expect.stringMatching(new RegExp(`^agentctl-${userInfo().uid}-\\w{6}$`)),
+        0o700,
+      ]);
+    return found;
   };
   const script = `import { withDatabase } from ${JSON.stringify(join(import.meta.dir, "../../src/sys/sqlite.ts"))};
     withDatabase(process.argv[2], () => process.kill(process.pid, "SIGKILL"));`;

@@ -1,6 +1,6 @@
 // Whose a process is when its session is to be stopped: the owner's tree, marks, and everything that may be somebody else's.
 import { describe, expect, test } from "bun:test";
-import { familyOf, launchOf } from "../../../src/core/family.ts";
+import { familyOf, launchOf, type Marks } from "../../../src/core/family.ts";
 import type { ProcessRow, ProcessTable } from "../../../src/core/process.ts";
 import type { Session } from "../../../src/core/session.ts";
 import { ago, boot, claim, derive, host, hosted, ownNamespace, process, record, store } from "./world.ts";
@@ -27,6 +27,15 @@ const shell = (pid: number, parent: number, env: Record<string, string> = {}, ch
   ...change,
 });
 
+/** A program of this name, without a terminal. */
+const named = (pid: number, parent: number, name: string, ...argv: string[]): ProcessRow =>
+  process(pid, "speaker", { name, argv: [name, ...argv], parent, env: {} });
+
+function detailOf({ detail }: ProcessRow): NonNullable<ProcessRow["detail"]> {
+  if (detail === null) throw new Error("no detail");
+  return detail;
+}
+
 const owner = (pid: number, change: Parameters<typeof process>[2] = {}) => process(pid, "speaker", change);
 
 interface Given {
@@ -35,6 +44,7 @@ interface Given {
   sessions?: Session[];
   launches?: string[];
   callers?: number[];
+  marks?: Partial<Marks>;
 }
 
 /** Sessions s10, s11, …, each announced by the speaker with that pid. */
@@ -46,10 +56,16 @@ function speakers(rows: ProcessRow[]): Session[] {
 }
 
 /** Pids of members, and why others are left. */
-function family({ rows, of = "s10", sessions = speakers(rows), launches = [], callers = [] }: Given) {
+function family({ rows, of = "s10", sessions = speakers(rows), launches = [], callers = [], marks = {} }: Given) {
   const session = sessions.find(({ id }) => id === of);
   if (session === undefined) throw new Error(`no session ${of}`);
-  const { members, leftovers } = familyOf(session, sessions, tableOf(rows), { childMarks, launches }, new Set(callers));
+  const { members, leftovers } = familyOf(
+    session,
+    sessions,
+    tableOf(rows),
+    { childMarks, launches, ...marks },
+    new Set(callers),
+  );
   return {
     members: members.map(({ identity }) => identity.pid).sort((a, b) => a - b),
     left: Object.fromEntries(leftovers.map(({ row, why }) => [row.identity.pid, why])),
@@ -62,9 +78,27 @@ const people = "a terminal multiplexer: people may work in it";
 const below = (why: string) => `below a process that stays: ${why}`;
 
 describe("members", () => {
-  test("the tree below the owner, marked or not, with and without terminals", () => {
-    const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 21, {}, { tty: "/dev/pts/1" }), shell(30, 1)];
-    expect(family({ rows })).toEqual({ members: [20, 21, 22], left: {} });
+  test("the tree below the owner, marked or not, with terminals that the agent gave to its tools", () => {
+    const at = { tty: "/dev/pts/1" };
+    const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 10, {}, at), shell(23, 22, {}, at), shell(30, 1)];
+    expect(family({ rows })).toEqual({ members: [20, 21, 22, 23], left: {} });
+  });
+
+  test("a terminal that a helper of the agent gave to its tools", () => {
+    const helper = shell(20, 10, {}, { name: "helper" });
+    const rows = [owner(10), helper, shell(21, 20, {}, { tty: "/dev/pts/1" })];
+    const marks = { isOfAgent: ({ name }: ProcessRow, agent: string) => name === "helper" && agent === "speaker" };
+    expect(family({ rows, marks })).toEqual({ members: [20, 21], left: {} });
+  });
+
+  test("programs that show no window, with what is below them, whatever their name", () => {
+    const chrome = (pid: number, parent: number, ...argv: string[]) => named(pid, parent, "chrome", ...argv);
+    const rows = [
+      ...[owner(10), chrome(20, 10, "--headless=new"), chrome(21, 20, "--type=renderer"), chrome(22, 21)],
+      ...[named(30, 10, "emacs", "--batch", "-l", "x"), named(31, 10, "soffice.bin", "--headless")],
+      ...[named(32, 10, "chrome-headless"), named(33, 10, "firefox", "-headless"), named(34, 10, "codex")],
+    ];
+    expect(family({ rows })).toEqual({ members: [20, 21, 22, 30, 31, 32, 33, 34], left: {} });
   });
 
   test("what carries the mark of its tools, its tag, or its name in a tag; with what is below", () => {
@@ -201,6 +235,56 @@ describe("left over", () => {
     });
   });
 
+  test("who has a terminal in the tree that another program holds, and that program", () => {
+    const at = { tty: "/dev/pts/7" };
+    const rows = [owner(10), shell(20, 10), named(21, 20, "script"), shell(22, 21, {}, at), shell(23, 22)];
+    const own = "it has a terminal of its own: /dev/pts/7";
+    expect(family({ rows })).toEqual({
+      members: [20],
+      left: { 21: "the terminal of pid 22 depends on it", 22: own, 23: below(own) },
+    });
+  });
+
+  test.each([
+    ["kitty", "a terminal emulator"],
+    ["gnome-terminal-", "a terminal emulator"],
+    ["firefox", "a browser"],
+    ["chrome", "a browser"],
+    ["code", "an editor"],
+    ["emacs", "an editor"],
+  ])("%s in the tree and out of it, and what is below", (name, kind) => {
+    const rows = [init, owner(10), shell(20, 10), named(21, 20, name), shell(22, 21)];
+    const out = [named(31, 1, name), shell(32, 31)].map((row) => ({
+      ...row,
+      detail: row.detail && { ...row.detail, env: tool("s10") },
+    }));
+    const why = `${kind}: people may work in it`;
+    expect(family({ rows: [...rows, ...out] })).toEqual({
+      members: [20],
+      left: { 21: why, 22: below(why), 31: why, 32: below(why) },
+    });
+  });
+
+  test("what has a toolkit for windows loaded, where there is a display", () => {
+    const maps: Record<number, string> = {
+      20: "7f00 r-xp 0 /usr/lib/libgtk-3.so.0.2406\n",
+      21: "7f00 r-xp 0 /usr/lib/libQt6Widgets.so.6\n7f01 r-xp 0 /usr/lib/libc.so.6\n",
+      22: "7f00 r-xp 0 /usr/lib/libX11.so.6\n",
+      23: "7f00 r-xp 0 /usr/lib/libgtk-3.so.0\n",
+      24: "7f00 r-xp 0 /usr/lib/libQt5Gui.so.5\n",
+      25: "7f00 r-xp 0 /usr/lib/libgtk-3.so.0\n",
+    };
+    const shown = { DISPLAY: ":0" };
+    const rows = [
+      ...[owner(10), shell(20, 10, shown), shell(21, 10, { WAYLAND_DISPLAY: "wayland-0" }), shell(22, 10, shown)],
+      ...[shell(23, 10, {}), shell(24, 10, { ...shown, QT_QPA_PLATFORM: "offscreen" })],
+      { ...shell(25, 10, shown), detail: { ...detailOf(shell(25, 10, shown)), argv: ["x", "--headless"] } },
+    ];
+    const why = "a program with a window: people may work in it";
+    const marks = { readMaps: ({ identity }: ProcessRow) => maps[identity.pid] ?? "" };
+    expect(family({ rows, marks })).toEqual({ members: [22, 23, 24, 25], left: { 20: why, 21: why } });
+  });
+
   test("in the tree, too, the terminal of another live session; but not the one that the agent itself has", () => {
     const at = { tty: "/dev/pts/7" };
     const inner = { ...owner(11, { parent: 22 }), ...at };
@@ -212,8 +296,9 @@ describe("left over", () => {
       inner,
     ];
     const has = "it has the session s11";
-    const needed = "the terminal of pid 11 depends on it";
-    expect(family({ rows: rows({}, {}) })).toEqual({ members: [20], left: { 11: has, 21: needed, 22: needed } });
+    const needed = "the terminal of pid 22 depends on it";
+    const apart = "it has a terminal of its own: /dev/pts/7";
+    expect(family({ rows: rows({}, {}) })).toEqual({ members: [20], left: { 11: has, 21: needed, 22: apart } });
     expect(family({ rows: rows(at, at) })).toEqual({ members: [20, 21, 22], left: { 11: has } });
   });
 
