@@ -26,7 +26,7 @@ test.each([
   ["src/cli/list.ts", 110, 620_000],
   ["src/cli/statusline.ts", 110, 620_000],
   ["src/cli/status.ts", 120, 680_000],
-  ["src/cli/why.ts", 120, 680_000],
+  ["src/cli/why.ts", 125, 680_000],
   ["src/cli/launch.ts", 150, 800_000],
   ["src/cli/wait.ts", 120, 670_000],
   ["src/cli/stop.ts", 130, 710_000],
