@@ -1,6 +1,6 @@
 // Plays schedules with the built-in agent: `agentctl demo-agent`, told by stdin, read by its record.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Driver, Order, Place, Sign, Step } from "../driver.ts";
 
 export const demoDriver: Driver = {
@@ -48,7 +48,7 @@ function stepText(place: Place, step: Step): string {
       // Ends with the throw-away folder, too: a tool outlives its agent.
       return `tool:until [ -e ${quoted(goFile(place, step.name))} ] || [ ! -d ${quoted(place.root)} ]; do sleep 0.02; done`;
     case "run":
-      return `tool:${step.command.map(quoted).join(" ")}`;
+      return `tool:${underOwnName(place, step.command).map(quoted).join(" ")}`;
     case "ask":
       return `ask:${step.kind}:${step.text}`;
     case "end":
@@ -56,6 +56,16 @@ function stepText(place: Place, step: Step): string {
     case "stay":
       return "idle";
   }
+}
+
+/** As a command of agentctl it would run no tools inside of another agent's session; under its own name it is any agent. */
+function underOwnName({ root, binary }: Place, command: readonly string[]): readonly string[] {
+  const [program, , ...words] = command;
+  if (program !== binary) return command;
+  const link = join(root, "own-name", "demo-agent");
+  mkdirSync(dirname(link), { recursive: true });
+  if (!existsSync(link)) symlinkSync(binary, link);
+  return [link, ...words];
 }
 
 /** A shell forks for `( … )` and runs nothing in its place. It ends with the throw-away folder. */
