@@ -83,6 +83,8 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     return unread({ code: "claim-unreadable", agent: "claude-code", source: file.path, message });
   }
   const start = textIn(fields, "procStart");
+  const domain = textIn(fields, "pidDomain") ?? "";
+  const host = /^linux:([0-9a-f]{32}):/.exec(domain)?.[1];
   const status = textIn(fields, "status");
   const waitingFor = textIn(fields, "waitingFor");
   return read({
@@ -91,7 +93,9 @@ function parseClaim(file: ClaimFile): Reading<PidClaim> {
     // Ticks on Linux. On macOS it is a date in words, which cannot be compared exactly: then the process itself must fit.
     start: start !== null && /^\d+$/.test(start) ? start : null,
     boot: null,
-    namespace: /(pid:\[\d+\])$/.exec(textIn(fields, "pidDomain") ?? "")?.[1] ?? null,
+    namespace: /(pid:\[\d+\])$/.exec(domain)?.[1] ?? null,
+    // /etc/machine-id, empty where there is none. All zeros are no machine's.
+    host: host === undefined || /^0+$/.test(host) ? null : host,
     source: file.path,
     writtenAt: file.writtenAt,
     cwd: textIn(fields, "cwd"),

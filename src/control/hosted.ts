@@ -4,7 +4,7 @@ import { AgentctlError } from "../core/problem.ts";
 import type { Kin } from "../core/session.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
-import { converse, secretOf } from "../observe/hosts.ts";
+import { converse, serverAt } from "../observe/hosts.ts";
 import { readProcesses } from "../observe/processes.ts";
 
 const patienceMs = 10_000;
@@ -29,8 +29,10 @@ async function talk(
     const message = `its host (${address}) can only be spoken to by the program that started it`;
     throw new AgentctlError("refused", message);
   }
-  const secret = secretOf(adapter, home, address, readProcesses);
-  const asked: Asked = { secret, directories: cwd === null ? [] : [cwd] };
+  const server = serverAt(adapter, home, address, readProcesses);
+  if (server === null)
+    throw new AgentctlError("failed", `its host ${address} cannot be reached: it is gone, or not ours`);
+  const asked: Asked = { secret: server.secret, directories: cwd === null ? [] : [cwd] };
   const { answer, hangUp } = converse(address, host, about(host, id, asked), asked);
   try {
     const said = await within(deadlineIn(patienceMs), answer);

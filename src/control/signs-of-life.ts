@@ -5,6 +5,7 @@ import type { Adapter } from "../adapters/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { isGone } from "../observe/failure.ts";
+import { ownUid } from "../observe/files.ts";
 import { findRecords } from "../observe/names.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
 import { parseJson, recordAt } from "../observe/records.ts";
@@ -97,7 +98,9 @@ export class SignsOfLife {
   }
 
   private lockedOrClaimed(): string | null {
-    const claims = readClaims(this.adapter, this.wanted.home).filter(({ pid }) => this.isHeld(pid));
+    const claims = readClaims(this.adapter, this.wanted.home).filter(
+      ({ pid, uid }) => uid === ownUid && this.isHeld(pid),
+    );
     const isClaimed = claims.some(({ reading }) => reading.ok && reading.value.session === this.session);
     // Nobody else could know the id that we chose.
     if (isClaimed && this.wanted.before === null) return this.session;

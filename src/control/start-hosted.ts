@@ -4,7 +4,7 @@ import type { HostAnswer } from "../core/evidence.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
-import { converse, readHosts, secretOf } from "../observe/hosts.ts";
+import { converse, readHosts, serverAt } from "../observe/hosts.ts";
 import { readProcesses } from "../observe/processes.ts";
 import type { Launched, LaunchOrder } from "./launch.ts";
 import { supportFolder, writeNote } from "./notes.ts";
@@ -41,7 +41,10 @@ async function begun(wanted: LaunchOrder, host: HostProtocol, onAsking: () => vo
   const { adapter, order, home, cwd, maxTimeMs, startTimeoutMs } = wanted;
   if (host.create === undefined || order.kind === "fork") throw new Error(`${adapter.agent} begins nothing in a host`);
   const there = await hostThatAnswers(wanted, host);
-  const asked: Asked = { secret: secretOf(adapter, home, there.address, readProcesses), directories: [cwd] };
+  const server = serverAt(adapter, home, there.address, readProcesses);
+  if (server === null)
+    throw new AgentctlError("agent-missing", `${adapter.title} cannot be reached at ${there.address}: it is gone`);
+  const asked: Asked = { secret: server.secret, directories: [cwd] };
   const place = { home, own: supportFolder(wanted.env), cwd, at: Date.now() };
   const talk = host.create({ ...order, maxTimeMs }, place, crypto.randomUUID(), asked);
   onAsking();

@@ -2,7 +2,7 @@
 // What is said afterwards is looked up anew.
 import type { Adapter } from "../adapters/adapter.ts";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
-import { type Family, familyOf, type Leftover, launchOf, ownedBy } from "../core/family.ts";
+import { type Family, familyOf, type Leftover, launchToEnd, ownedBy } from "../core/family.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import { isHosted, type Kin, type Session } from "../core/session.ts";
@@ -299,7 +299,7 @@ class StopCourse {
 
   /** Its live processes carried them when we began. */
   private tags = (): string[] =>
-    isHosted(this.target.session) ? [] : this.target.session.processes.flatMap((row) => launchOf(row) ?? []);
+    isHosted(this.target.session) ? [] : this.target.session.processes.flatMap((row) => launchToEnd(row) ?? []);
 }
 
 const isAmong = (row: ProcessRow, rows: readonly ProcessRow[]): boolean =>

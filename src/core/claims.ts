@@ -13,14 +13,36 @@ export const clockSlackMs = 2_000;
 /** A start is told in ticks of 10 ms, and the clock is steered while it runs: this close to it nobody can tell before from after. */
 export const startSlackMs = 50;
 
+/** Where an announcement was found, and what it is compared with. */
+export interface ClaimContext {
+  table: ProcessTable;
+  /** The id of this machine; null: not known. */
+  host: string | null;
+  /** Its store is on a file system that other hosts may write to. */
+  isShared: boolean;
+}
+
 /** The process in the table that the claim speaks of, if it can be there: by number here, or by its number in its namespace. */
-export function claimedRow(claim: PidClaim, table: ProcessTable): ProcessRow | null {
+export function claimedRow(claim: PidClaim, { table, host }: ClaimContext): ProcessRow | null {
+  // A container may have a machine id of its own. Every other process on this machine would have written ours.
+  if (namesOtherHost(claim, host)) {
+    const isContained = ({ identity, detail }: ProcessRow): boolean =>
+      detail?.sameFiles === false && detail.namespace === claim.namespace && identity.start === claim.start;
+    return examinedIn(table).find((row) => isContained(row) && isInnerOf(row, claim, table)) ?? null;
+  }
   const here = livePid(table, claim.pid);
   const saysHere = claim.namespace === table.namespace.id;
   if (saysHere || (claim.namespace === null && here?.identity.start === claim.start)) return here;
   const inside = examinedIn(table).find((row) => isInnerOf(row, claim, table));
   return inside ?? (claim.namespace === null ? here : null);
 }
+
+const namesOtherHost = (claim: PidClaim, host: string | null): boolean =>
+  claim.host != null && host !== null && claim.host !== host;
+
+/** A boot id is made anew by every machine at every start: ours is of this machine. */
+const namesThisHost = (claim: PidClaim, { table, host }: ClaimContext): boolean =>
+  (claim.host != null && claim.host === host) || (claim.boot !== null && claim.boot === table.boot);
 
 /** From outside we see into a pid namespace: the claimed process is the one that has this number and start there. */
 function isInnerOf(row: ProcessRow, claim: PidClaim, table: ProcessTable): boolean {
@@ -30,7 +52,21 @@ function isInnerOf(row: ProcessRow, claim: PidClaim, table: ProcessTable): boole
 }
 
 /** `isAgents`: the process is recognised as one of the agent in whose store the claim stands. */
-export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: boolean, table: ProcessTable): Verdict {
+export function judgeClaim(claim: PidClaim, row: ProcessRow | null, isAgents: boolean, context: ClaimContext): Verdict {
+  const { pid } = claim;
+  const cannotTell = (why: string): Verdict => ({ kind: "cannot-tell", why, rule: "R10" });
+  if (row === null && namesOtherHost(claim, context.host))
+    return cannotTell(`announced by process ${pid} of another host (machine id ${claim.host})`);
+  const verdict = judgeHere(claim, row, isAgents, context.table);
+  if (!context.isShared || namesThisHost(claim, context)) return verdict;
+  // A pid alone fits a process of any host; with the start in clock ticks it is this one.
+  const fitsAnywhere = verdict.kind === "owner" && claim.start === null;
+  return verdict.kind === "dead" || fitsAnywhere
+    ? cannotTell(`announced by process ${pid}, which may run on another host: its store is on a network file system`)
+    : verdict;
+}
+
+function judgeHere(claim: PidClaim, row: ProcessRow | null, isAgents: boolean, table: ProcessTable): Verdict {
   const { pid } = claim;
   const elsewhere = claim.namespace !== null && claim.namespace !== table.namespace.id;
   if (elsewhere && row === null)

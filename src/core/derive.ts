@@ -6,7 +6,7 @@ import { anyPid, type Background, type Evidence, type NativeRecord } from "./evi
 import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
 import type { Problem } from "./problem.ts";
-import { isLive, isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import { isLive, isSuspended, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { proofs } from "./proof.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 import type { Owner, Session, SessionList, Status } from "./session.ts";
@@ -61,6 +61,7 @@ function countSubagents(sessions: readonly Session[], judged: readonly Session[]
 
 const emptyTable: ProcessTable = {
   boot: "",
+  uid: -1,
   namespace: { id: null, initial: true },
   rows: [],
   gaps: [],
@@ -101,6 +102,7 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
     parent: record?.parent ?? null,
     continuedBy: record?.continuedBy ?? subject.continuedBy,
     record,
+    recordOwner: subject.recordOwner,
     job: claim?.job ?? null,
     processes,
     conflicts: conflictsOf(subject),
@@ -149,6 +151,19 @@ function whyNotProven(subject: Subject, evidence: Evidence, table: ProcessTable 
     const { message, source } = store.listing.problem;
     doubts.push({ why: `its store could not be read whole: ${message}`, source, rule: "R2" });
   }
+  if (subject.foreignOwner !== null && evidence.othersAreHidden === true)
+    doubts.push({
+      why: `its record is a file of uid ${subject.foreignOwner}, and this system hides other users' processes from us (hidepid)`,
+      source: "/proc",
+      rule: "R2",
+    });
+  const isProvenHere = subject.deadClaims.some(({ isOurs }) => isOurs);
+  if (store?.isShared === true && !isProvenHere)
+    doubts.push({
+      why: "its store is on a network file system: a process on another host may have it",
+      source: store.home,
+      rule: "R10",
+    });
   if (table !== null && !table.namespace.initial && store !== null && !store.onRootDevice)
     doubts.push({
       why: "we are inside a pid namespace and its store is shared from outside: an owner could be invisible from here",
@@ -291,7 +306,9 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
 
 /** What cannot be read of a process that only has a stale announcement's number concerns nobody. */
 const mayBeAgent = (row: ProcessRow, rules: readonly AgentRules[]): boolean =>
-  row.detail?.ours === true && rules.some((each) => each.processNames.includes(row.name) || roleOf(each, row) !== null);
+  row.detail !== null &&
+  mayBeOurs(row.detail) &&
+  rules.some((each) => each.processNames.includes(row.name) || roleOf(each, row) !== null);
 
 const hiddenProcess = (pid: number): Problem => ({
   code: "process-unreadable",

@@ -97,6 +97,8 @@ export interface PidClaim {
   start: string | null;
   boot: string | null;
   namespace: string | null;
+  /** The id of the machine that the process runs on; absent or null: the agent does not write it. */
+  host?: string | null;
   source: string;
   writtenAt: number | null;
   cwd: string | null;
@@ -141,6 +143,12 @@ export interface Store {
   names: string[];
   /** false: on another device than `/`, where a writer in another pid namespace could not be seen. */
   onRootDevice: boolean;
+  /** On a file system that other hosts may write to: a process that has a session of this store may run on another host. */
+  isShared?: boolean;
+  /** Its folder is not ours, or others may write to it: records in it may be other users'. */
+  mayHoldOthers?: boolean;
+  /** The confinements whose processes alone name this home: its files count for them, and for no process outside. Absent: others know it, too. */
+  namedOnlyIn?: readonly string[];
   /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
   listing: Reading<number>;
   /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
@@ -152,8 +160,11 @@ export interface Store {
    * about times; else those that begin like one in the answer.
    */
   unopened?: string[];
-  /** A pid in the file's name is known even where the content is not; so is the session that it is about, where that is the name. */
-  claims: { pid: number; reading: Reading<PidClaim>; session?: string }[];
+  /**
+   * A pid in the file's name is known even where the content is not; so is the session that it is about, where that is the name.
+   * `uid`: whose file it is; null: that could not be seen.
+   */
+  claims: { pid: number; reading: Reading<PidClaim>; uid: number | null; session?: string }[];
   successions: Succession[];
 }
 
@@ -175,6 +186,10 @@ export interface HostAnswer {
 
 export interface Evidence {
   at: number;
+  /** The id of this machine, as agents write it into their announcements; absent or null: not known, or no announcement names one. */
+  host?: string | null;
+  /** This system hides other users' processes from us (hidepid). */
+  othersAreHidden?: boolean;
   processes: Reading<ProcessTable>;
   stores: Store[];
   hosts: HostAnswer[];

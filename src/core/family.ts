@@ -41,7 +41,7 @@ export function familyOf(
   const owners = isHosted(session) ? [] : table.rows.filter(isOwn);
   const others = all.filter((other) => other.status.state === "running" && !isSameSession(other, session));
   const whose = ownersOf(others);
-  const launches = new Set([...marks.launches, ...owners.flatMap((row) => launchOf(row) ?? [])]);
+  const launches = new Set([...marks.launches, ...owners.flatMap((row) => launchToEnd(row) ?? [])]);
   const marked = table.rows.filter((row) => isLive(row) && carriesMark(row, session, launches, marks));
   const children = childrenOf(table);
   const related = new Set([...owners, ...marked].flatMap((row) => withDescendants(row, children)));
@@ -113,13 +113,21 @@ export function launchOf({ session, detail }: ProcessRow): string | null {
   return env["AGENTCTL_TAG_SID"] === String(session) ? (env["AGENTCTL_TAG"] ?? null) : null;
 }
 
+/** The launch that ends with this owner. A sandboxed process may claim any: what it says of processes outside is not believed. */
+export const launchToEnd = (row: ProcessRow): string | null =>
+  row.detail?.confinement === null ? launchOf(row) : null;
+
+/** The id of a session whose record is another user's makes no process of ours its member, unless a process of ours has it. */
+const mayBeOf = ({ detail }: ProcessRow, { recordOwner = null, processes }: Kin): boolean =>
+  recordOwner === null ||
+  recordOwner === detail?.uid ||
+  processes.some((owner) => owner.detail?.uid != null && owner.detail.uid === detail?.uid);
+
 function carriesMark(row: ProcessRow, session: Kin, launches: ReadonlySet<string>, marks: Marks): boolean {
   const env = row.detail?.env ?? {};
-  return (
-    launches.has(env["AGENTCTL_TAG"] ?? "") ||
-    (session.id !== null && env["AGENTCTL_TAG_SESSION"] === `${session.agent}:${session.id}`) ||
-    isToolOf(row, session, marks)
-  );
+  if (launches.has(env["AGENTCTL_TAG"] ?? "")) return true;
+  const isNamed = session.id !== null && env["AGENTCTL_TAG_SESSION"] === `${session.agent}:${session.id}`;
+  return (isNamed || isToolOf(row, session, marks)) && mayBeOf(row, session);
 }
 
 function isToolOf({ detail }: ProcessRow, { agent, id }: Pick<Kin, "agent" | "id">, { childMarks }: Marks): boolean {

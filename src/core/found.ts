@@ -1,4 +1,5 @@
 // What matching collects: owners, doubts, claims that no longer hold, and live processes without a name.
+import { isWithin } from "./belief.ts";
 import type { Evidence, HostAnswer, HostedSession, PidClaim, Store } from "./evidence.ts";
 import type { ProcessDetail, ProcessRow } from "./process.ts";
 import type { AgentRules, Role } from "./rules.ts";
@@ -44,6 +45,8 @@ export interface Doubt {
 export interface DeadClaim {
   claim: PidClaim;
   why: string;
+  /** It stands in a file of ours. */
+  isOurs: boolean;
 }
 
 export interface Matches {
@@ -60,10 +63,10 @@ export interface Matches {
   agentDoubts: Map<string, Doubt[]>;
 }
 
-/** The home that a process holds or its environment names, as our path; null where it names none, or paths of another container. */
+/** The home that a process of ours holds or its environment names, as our path; null where it names none, or paths of another container. */
 export function namedHome(rules: AgentRules, detail: ProcessDetail): string | null {
-  const { env, cwd, sameFiles } = detail;
-  const home = sameFiles ? (rules.heldHome?.(detail) ?? (env === null ? null : rules.home(env))) : null;
+  const { env, cwd, sameFiles, ours } = detail;
+  const home = ours && sameFiles ? (rules.heldHome?.(detail) ?? (env === null ? null : rules.home(env))) : null;
   if (home === null || home.startsWith("/")) return home;
   return cwd === null ? null : `${cwd}/${home}`;
 }
@@ -81,7 +84,9 @@ export const processOwner = (row: ProcessRow, link: Link, source: string): Proce
 /** The process's own home; where it cannot be known, the one store that has the id; else nobody's. */
 export function homeFor(process: AgentProcess, id: string, evidence: Evidence): string {
   if (process.home !== null) return process.home;
-  const stores = evidence.stores.filter((store) => store.agent === process.rules.agent);
+  const stores = evidence.stores.filter(
+    (store) => store.agent === process.rules.agent && isWithin(store, process.detail),
+  );
   const knowing = stores.filter((store) => store.rows.some((row) => row.id === id));
   return knowing.length === 1 ? (knowing[0]?.home ?? "") : "";
 }

@@ -1,4 +1,5 @@
 // Processes that name no session: which records of their directory could be theirs. Rule 9.
+import { mayBeTied, whyNotTied } from "./belief.ts";
 import { startSlackMs } from "./claims.ts";
 import type { Evidence, Store } from "./evidence.ts";
 import { type AgentProcess, add, addOwner, homeFor, type Matches, processOwner, sessionKey } from "./found.ts";
@@ -58,9 +59,12 @@ function matchMuted(
 ): void {
   const doubt = { why, source, rule };
   const given = givenId(process);
-  const key = given === null ? null : sessionKey(store.agent, homeFor(process, given.id, evidence), given.id);
+  const home = given === null ? "" : homeFor(process, given.id, evidence);
+  const key = given === null ? null : sessionKey(store.agent, home, given.id);
+  const session = { agent: store.agent, home, id: given?.id ?? "" };
+  const isTied = given?.link !== "argv" || whyNotTied(process, session, evidence) === null;
   for (const other of candidates) if (!isDoubted(found, other.key, why)) add(found.doubts, other.key, doubt);
-  if (given !== null && key !== null && candidates.every(({ id }) => id === given.id)) {
+  if (given !== null && key !== null && isTied && candidates.every(({ id }) => id === given.id)) {
     addOwner(found, key, processOwner(process.row, given.link, given.source));
     return;
   }
@@ -122,7 +126,7 @@ function directoryCandidates(
     const near = [...rowsIn].flatMap(([cwd, rows]) => (isElsewhere(process, cwd, evidence) ? [] : rows));
     for (const { id, reading, writtenAt, uid } of near) {
       const key = sessionKey(store.agent, store.home, id);
-      if (found.owners.has(key) || (!detail.ours && uid !== detail.uid)) continue;
+      if (found.owners.has(key) || (!detail.ours && (uid === null || uid !== detail.uid))) continue;
       const record = reading.ok ? reading.value : null;
       // Whoever has its session has a subagent, too.
       if (record?.subagentOf != null) continue;
@@ -138,6 +142,9 @@ function directoryCandidates(
       const fits =
         isYounger &&
         detail.ours &&
+        mayBeTied(uid, detail) &&
+        // On another host a process may stand in a directory of the same name.
+        store.isShared !== true &&
         detail.sameFiles &&
         home !== null &&
         cwd !== null &&

@@ -1,5 +1,6 @@
 // Which live process has which session, and how sure that is. Rules 1, 8, 9 and 10 of docs/truth.md.
-import { claimedRow, isBlind, judgeClaim } from "./claims.ts";
+import { isWithin, mayNameOwner, whyNotBelieved, whyNotTied } from "./belief.ts";
+import { type ClaimContext, claimedRow, isBlind, judgeClaim } from "./claims.ts";
 import { anyPid, type Evidence, type PidClaim, type Store } from "./evidence.ts";
 import {
   type AgentProcess,
@@ -16,7 +17,7 @@ import {
 import { givenId } from "./given-id.ts";
 import { matchByDirectory } from "./match-directory.ts";
 import { matchHosts } from "./match-hosts.ts";
-import { examinedIn, livePid, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import { examinedIn, livePid, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 
 export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules: readonly AgentRules[]): Matches {
@@ -74,7 +75,10 @@ const isBegunBy = ({ row, rules }: Pick<AgentProcess, "row" | "rules">, other: A
 /** Where a host holds the sessions of a home, an interface without one only shows them; unless it shows a dialog of its own. */
 const isViewer = (process: AgentProcess, processes: readonly AgentProcess[], evidence: Evidence): boolean =>
   process.rules.hostsNameBy === "lock" &&
-  processes.some(({ role, rules, home }) => role === "host" && rules === process.rules && home === process.home) &&
+  processes.some(
+    ({ role, rules, home, detail }) =>
+      role === "host" && detail.ours && rules === process.rules && home === process.home,
+  ) &&
   !evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
 
 function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly Store[]): AgentProcess[] {
@@ -99,7 +103,8 @@ function matchClaims(
 ): void {
   for (const store of evidence.stores) {
     const own = processes.filter(({ rules }) => rules.agent === store.agent);
-    for (const { pid, reading, session } of store.claims) {
+    const context: ClaimContext = { table, host: evidence.host ?? null, isShared: store.isShared === true };
+    for (const { pid, reading, session, uid } of store.claims) {
       if (!reading.ok && session !== undefined) {
         const why = "which process has it cannot be read";
         add(found.doubts, sessionKey(store.agent, store.home, session), {
@@ -110,19 +115,23 @@ function matchClaims(
         continue;
       }
       if (!reading.ok) {
-        matchUnreadClaim(pid, reading.problem.source, store, own, table, found);
+        matchUnreadClaim(pid, uid, reading.problem.source, store, own, table, found);
         continue;
       }
       const claim = reading.value;
       const key = sessionKey(store.agent, store.home, claim.session);
-      const row = claimedRow(claim, table);
+      const row = claimedRow(claim, context);
       const process = own.find((candidate) => candidate.row === row) ?? null;
-      const verdict = judgeClaim(claim, row, process !== null, table);
-      const next = verdict.kind === "owner" ? begunSince(claim, store) : null;
-      if (verdict.kind === "dead") add(found.deadClaims, key, { claim, why: verdict.why });
+      const verdict = judgeClaim(claim, row, process !== null, context);
+      const distrust = verdict.kind === "owner" ? whyNotBelieved(store, uid, verdict.row, table) : null;
+      const next = verdict.kind === "owner" ? begunSince(claim, uid, store) : null;
+      if (verdict.kind === "dead") add(found.deadClaims, key, { claim, why: verdict.why, isOurs: uid === table.uid });
       else if (verdict.kind === "cannot-tell")
         add(found.doubts, key, { why: verdict.why, source: claim.source, rule: verdict.rule });
-      else if (claim.isOver === true) continue;
+      else if (distrust !== null) {
+        if (mayBeTrue(uid, claim.session, store, table))
+          add(found.doubts, key, { why: distrust, source: claim.source, rule: "R13" });
+      } else if (claim.isOver === true) continue;
       else if (next !== null) {
         const why = `process ${claim.pid} began it, and another session since (${next}): who has taken it up again is not said`;
         add(found.doubts, key, { why, source: claim.source, rule: "R9" });
@@ -139,27 +148,45 @@ function matchClaims(
   }
 }
 
-/** A session that the same process began later, and has not left. */
-function begunSince({ pid, begunAt }: PidClaim, { claims }: Store): string | null {
+/** A session of ours is announced in a file of ours. What others write about it is false, and no reason for doubt. */
+const mayBeTrue = (uid: number | null, id: string, { rows }: Store, table: ProcessTable): boolean =>
+  uid === table.uid || !rows.some((row) => row.id === id && row.uid === table.uid);
+
+/** A session that the same process began later, and has not left; told by a file of the same user. */
+function begunSince({ pid, begunAt }: PidClaim, uid: number | null, { claims }: Store): string | null {
   if (begunAt == null) return null;
-  const later = claims.flatMap(({ reading }) =>
-    reading.ok && reading.value.pid === pid && reading.value.isOver !== true && (reading.value.begunAt ?? 0) > begunAt
-      ? [reading.value.session]
-      : [],
-  );
+  const later = claims.flatMap(({ reading, uid: owner }) => {
+    if (!reading.ok || reading.value.pid !== pid || reading.value.isOver === true || owner !== uid) return [];
+    return (reading.value.begunAt ?? 0) > begunAt ? [reading.value.session] : [];
+  });
   return later[0] ?? null;
 }
 
 /** Somebody may be announcing any session of this store: a live process that we know, or one that we cannot rule out. */
 function matchUnreadClaim(
   pid: number,
+  uid: number | null,
   source: string,
   store: Store,
   own: AgentProcess[],
   table: ProcessTable,
   found: Matches,
 ): void {
+  // A process of any host may be announcing any session here.
+  if (store.isShared === true)
+    doubtAllOf(store, found, {
+      why: "an announcement that may be of another host cannot be read",
+      source,
+      rule: "R10",
+    });
   const row = livePid(table, pid);
+  // Another user's file says nothing about this process, whatever it holds; and nothing about our sessions.
+  if (uid !== null && row !== null && !mayNameOwner(uid, row.detail, table)) {
+    const rows = store.rows.filter((each) => each.uid !== table.uid);
+    const why = "an announcement of another user cannot be read";
+    doubtAllOf({ ...store, rows }, found, { why, source, rule: "R2" });
+    return;
+  }
   const process = own.find((candidate) => candidate.row === row) ?? null;
   if (process?.role === "agent" && process.detail.ours) {
     const why = `live process ${pid} announces a session, but its announcement cannot be read`;
@@ -177,18 +204,20 @@ function matchUnreadClaim(
 /** Another user's process may have a session of ours only if the record is that user's file. Its arguments are open to all. */
 function matchForeign(process: AgentProcess, evidence: Evidence, found: Matches, named: Set<AgentProcess>): void {
   const { row, detail, rules } = process;
+  const isTheirs = (store: Store, id: string | undefined): boolean =>
+    store.agent === rules.agent &&
+    isWithin(store, detail) &&
+    store.rows.some((each) => each.id === id && each.uid !== null && each.uid === detail.uid);
   for (const id of rules.announcedIds(detail))
     for (const store of evidence.stores) {
-      if (store.agent !== rules.agent || !store.rows.some((each) => each.id === id && each.uid === detail.uid))
-        continue;
+      if (!isTheirs(store, id)) continue;
       const source = `/proc/${row.identity.pid}/fd`;
       addOwner(found, sessionKey(store.agent, store.home, id), processOwner(row, "announced", source));
       named.add(process);
     }
   const given = process.role === "host" || named.has(process) ? null : givenId(process);
   for (const store of given === null ? [] : evidence.stores) {
-    if (store.agent !== rules.agent || !store.rows.some(({ id, uid }) => id === given?.id && uid === detail.uid))
-      continue;
+    if (!isTheirs(store, given?.id)) continue;
     addOwner(
       found,
       sessionKey(store.agent, store.home, given?.id ?? ""),
@@ -229,7 +258,13 @@ function matchByOwnName(
     process.muted = { store, why, source: given.source, rule: "R9" };
     return;
   }
-  const key = sessionKey(rules.agent, homeFor(process, given.id, evidence), given.id);
+  const home = homeFor(process, given.id, evidence);
+  const key = sessionKey(rules.agent, home, given.id);
+  const why = given.link === "argv" ? whyNotTied(process, { agent: rules.agent, home, id: given.id }, evidence) : null;
+  if (why !== null) {
+    add(found.doubts, key, { why, source: given.source, rule: "R13" });
+    return;
+  }
   addOwner(found, key, processOwner(row, given.link, given.source));
   named.add(process);
 }
@@ -279,7 +314,7 @@ function noteUnreadProcesses(
   found: Matches,
 ): void {
   for (const row of examinedIn(table)) {
-    if (!row.detail.ours || row.detail.unread.length === 0) continue;
+    if (!mayBeOurs(row.detail) || row.detail.unread.length === 0) continue;
     for (const rules of allRules) {
       if (!rules.processNames.includes(row.name)) continue;
       const known = processes.find((process) => process.row === row && process.rules === rules);

@@ -72,8 +72,19 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     table,
     rules,
   );
-  const isDoubted = ({ agent, listing, onRootDevice }: Store): boolean =>
-    !listing.ok || agentDoubts.has(agent) || (!table.namespace.initial && !onRootDevice);
+  // Of a process of another user nobody can say which of its records it has, by names alone.
+  const isForeign = (row: ProcessRow, each: AgentRules): boolean =>
+    row.detail?.ours === false && roleOf(each, row) !== null;
+  const examined = examinedIn(evidence.processes.value);
+  const foreign = new Set(
+    rules.filter((each) => examined.some((row) => isForeign(row, each))).map(({ agent }) => agent),
+  );
+  const isDoubted = ({ agent, listing, onRootDevice, isShared, mayHoldOthers }: Store): boolean =>
+    !listing.ok ||
+    isShared === true ||
+    agentDoubts.has(agent) ||
+    (!table.namespace.initial && !onRootDevice) ||
+    (mayHoldOthers === true && (evidence.othersAreHidden === true || foreign.has(agent)));
   const whole = new Set(evidence.stores.filter(isDoubted).map(homeKey));
   const of: Needed["of"] = (store, id) => {
     const key = sessionKey(store.agent, store.home, id);
@@ -128,8 +139,9 @@ const homeKey = ({ agent, home }: Store): string => `${agent}\0${home}`;
 /** Whose file a record is does not stand in its name: what somebody else's process names may be ours. */
 function withoutStrangers(table: ProcessTable): ProcessTable {
   if (examinedIn(table).every(({ detail }) => detail.ours)) return table;
+  // Which home they use is not asked of them: any may be theirs.
   const rows = table.rows.map((row) =>
-    row.detail === null || row.detail.ours ? row : { ...row, detail: { ...row.detail, ours: true } },
+    row.detail === null || row.detail.ours ? row : { ...row, detail: { ...row.detail, ours: true, sameFiles: false } },
   );
   return { ...table, rows };
 }

@@ -25,8 +25,9 @@ export interface ProcessRow {
 
 /** A field is null where it could not be read; `unread` says which and why. */
 export interface ProcessDetail {
+  /** The user that it belongs to wholly; null: its real, effective, saved and file system uid differ, or could not be read. */
   uid: number | null;
-  /** false: another user's process; what we cannot read of it is no gap in our knowledge of our own sessions. */
+  /** All of its uids are ours. false: what we cannot read of it is no gap in our knowledge, and nothing in its environment is used. */
   ours: boolean;
   argv: string[] | null;
   exe: string | null;
@@ -40,11 +41,15 @@ export interface ProcessDetail {
   innerPid: number | null;
   /** false: it lives in another mount namespace, so paths in its environment are not our paths. */
   sameFiles: boolean;
+  /** The pid, mount and user namespaces that it lives in, where one of them is not ours: a sandbox or a container. null: it lives in ours. */
+  confinement: string | null;
   unread: Problem[];
 }
 
 export interface ProcessTable {
   boot: string;
+  /** Whose processes are "ours". */
+  uid: number;
   /** Our pid namespace; initial = nothing on this machine is hidden from us by a namespace. */
   namespace: { id: string | null; initial: boolean };
   rows: readonly ProcessRow[];
@@ -53,6 +58,9 @@ export interface ProcessTable {
   /** Claimed pids that exist although the table does not show them (hidepid). */
   hidden: number[];
 }
+
+/** Ours, or of a user that could not be read. */
+export const mayBeOurs = ({ ours, uid, unread }: ProcessDetail): boolean => ours || (uid === null && unread.length > 0);
 
 /** A zombie keeps its stat line, start ticks included, but it is dead. */
 export const isLive = (row: ProcessRow): boolean => row.state !== "Z" && row.state !== "X" && row.state !== "x";

@@ -5,5 +5,6 @@ export const ruleWords: Readonly<Record<string, string>> = {
   R2: "stopped needs proof: everything was read, and nobody has it; what could not be read makes unknown",
   R3: "idle needs a recorded end of turn, waiting the agent's own word; time alone changes nothing",
   R9: "links have a strength: announced, assigned, by arguments, by directory; the stronger one wins",
-  R10: "what another pid namespace announced proves nothing, unless that very process is seen",
+  R10: "what another pid namespace or another host announced proves nothing, unless that very process is seen",
+  R13: "a file is believed about processes of its owner, a file of ours about every process; a sandbox only about itself",
 };

@@ -43,6 +43,8 @@ export interface Session {
   parent: string | null;
   continuedBy: string | null;
   record: NativeRecord | null;
+  /** Whose file the record is; absent or null: there is none, or it cannot be seen. */
+  recordOwner?: number | null;
   /** The name under which the agent's own supervisor runs it, and would start it again. */
   job: string | null;
   /** The owners' rows, for display (tty, argv are not part of a status). */
@@ -57,7 +59,7 @@ export interface Session {
 type SessionName = Pick<Session, "agent" | "home" | "id">;
 
 /** What is needed to end a session and what belongs to it. status null: nothing was derived of it, only its name is known. */
-export interface Kin extends SessionName, Pick<Session, "processes" | "job"> {
+export interface Kin extends SessionName, Pick<Session, "processes" | "job" | "recordOwner"> {
   status: Status | null;
 }
 

@@ -11,6 +11,10 @@ export interface Subject {
   store: Store | null;
   /** null: no record. A live process may announce a session before it writes one. */
   reading: Reading<NativeRecord> | null;
+  /** Whose file that record is; null: there is none, or it cannot be seen. */
+  recordOwner: number | null;
+  /** Whose file one of its records is that is not ours; null: all are ours, or cannot be seen. */
+  foreignOwner: number | null;
   /** More records under the same id (Claude keeps one per directory). */
   otherRecords: NativeRecord[];
   owners: FoundOwner[];
@@ -35,13 +39,16 @@ export function subjects(evidence: Evidence, matches: Matches): Subject[] {
     const made: Subject = {
       ...{ agent, home, id, store, owners, doubts, deadClaims, continuedBy },
       reading: null,
+      recordOwner: null,
+      foreignOwner: null,
       otherRecords: [],
     };
     found.set(key, made);
     return made;
   };
+  const own = evidence.processes.ok ? evidence.processes.value.uid : null;
   for (const store of evidence.stores)
-    for (const { id, reading } of store.rows) addReading(subject(store.agent, store.home, id, store), reading);
+    for (const row of store.rows) addRecord(subject(store.agent, store.home, row.id, store), row, own);
   for (const key of [...matches.owners.keys(), ...matches.doubts.keys()]) {
     const [agent = "", home = "", id = ""] = key.split("\0");
     const store = evidence.stores.find((candidate) => candidate.agent === agent && candidate.home === home) ?? null;
@@ -81,17 +88,24 @@ function successorOf(id: string, store: Store | null): string | null {
 
 const byDoubtOrder = (a: Doubt, b: Doubt): number => compareText(a.why, b.why) || compareText(a.source, b.source);
 
-/** Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. */
-function addReading(subject: Subject, reading: Reading<NativeRecord>): void {
+/**
+ * Of several records of one id the one with the newest message speaks; an unreadable one makes the whole id unread. A record of
+ * another user never speaks in place of ours.
+ */
+function addRecord(subject: Subject, { reading, uid }: Store["rows"][number], own: number | null): void {
   const before = subject.reading;
-  if (before === null) {
-    subject.reading = reading;
-    return;
-  }
-  const [speaks, other] = [before, reading].sort(byWeight);
-  if (speaks === undefined || other === undefined) return;
-  subject.reading = speaks;
-  if (other.ok) subject.otherRecords.push(other.value);
+  const isForeign = (owner: number | null): boolean => owner !== null && owner !== own;
+  if (isForeign(uid)) subject.foreignOwner = Math.min(uid ?? 0, subject.foreignOwner ?? Number.POSITIVE_INFINITY);
+  const isFirst =
+    before === null ||
+    (isForeign(uid) === isForeign(subject.recordOwner)
+      ? byWeight(reading, before) < 0
+      : isForeign(subject.recordOwner));
+  const other = isFirst ? before : reading;
+  if (other?.ok === true) subject.otherRecords.push(other.value);
+  if (!isFirst) return;
+  subject.reading = reading;
+  subject.recordOwner = uid;
 }
 
 function byWeight(a: Reading<NativeRecord>, b: Reading<NativeRecord>): number {

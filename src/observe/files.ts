@@ -5,6 +5,8 @@ import type { FileSet } from "../adapters/adapter.ts";
 import { type Bytes, readChunk } from "../lib/jsonl.ts";
 import { failureText, isGone } from "./failure.ts";
 
+export const ownUid = process.getuid?.() ?? -1;
+
 export interface FoundFile {
   path: string;
   /** What the name identifies: a session id or a pid. */

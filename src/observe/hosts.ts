@@ -10,9 +10,10 @@ import { roleOf } from "../core/rules.ts";
 import { type Deadline, pause, within } from "../lib/deadline.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { findFiles, readWhole, withFile } from "./files.ts";
+import { type FoundFile, findFiles, ownUid, readWhole, withFile } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { mountTable } from "./mounts.ts";
+import { listenerAt } from "./own-socket.ts";
 import { portsOf } from "./ports.ts";
 import type { ProcessWish } from "./process-wish.ts";
 
@@ -24,8 +25,8 @@ interface Host {
   process: ProcessIdentity | null;
   startedAt: number | null;
   secret: string | null;
-  /** It cannot answer, so it is not waited for. */
-  suspended: boolean;
+  /** Why it cannot answer, so that it is not waited for; null: it may. */
+  stuck: string | null;
 }
 
 export function readHosts(
@@ -62,18 +63,31 @@ function findHosts(adapter: Adapter, protocol: HostProtocol, home: string, readT
   const { files, failures } = findFiles(home, at);
   let table: Reading<ProcessTable> | null = null;
   const hosts = files.flatMap(({ path, subject }): Host[] => {
+    const listener = listenerAt(path);
+    if (listener.kind === "foreign" || listener.kind === "nobody") return [];
+    const busy = listener.kind === "busy" ? "the server takes no connections" : null;
     const pid = Number(subject);
-    if (Number.isNaN(pid)) return [{ address: path, process: null, startedAt: null, secret: null, suspended: false }];
-    table ??= readTable({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+    if (Number.isNaN(pid)) return [{ address: path, process: null, startedAt: null, secret: null, stuck: busy }];
+    // A socket under the number of one process on which another listens speaks for neither.
+    if (listener.kind === "listener" && listener.pid !== pid) return [];
+    table ??= readTable({ names: new Set(), pids: pidsIn(files), environment: new Set(), lockedFiles: [] });
     const row = table.ok ? table.value.rows.find(({ identity }) => identity.pid === pid) : undefined;
-    if (row === undefined || !isLive(row)) return [];
+    if (row === undefined || !isLive(row) || row.detail?.ours !== true || row.detail.confinement !== null) return [];
     const { identity, startedAt } = row;
-    return [{ address: path, process: identity, startedAt, secret: null, suspended: isSuspended(row) }];
+    return [{ address: path, process: identity, startedAt, secret: null, stuck: suspended(row) ?? busy }];
   });
   return { hosts, failures };
 }
 
-/** Processes of ours that keep this home and listen. What they listen on is theirs alone to say. */
+const pidsIn = (files: readonly FoundFile[]): Set<number> =>
+  new Set(files.map(({ subject }) => Number(subject)).filter((pid) => !Number.isNaN(pid)));
+
+const suspended = (row: ProcessRow): string | null => (isSuspended(row) ? "the host is suspended" : null);
+
+/**
+ * Processes of ours that keep this home and listen. What they listen on is theirs alone to say. A confined one is not asked, and told
+ * no secret: it would speak of sessions outside of its sandbox.
+ */
 function listeners(
   adapter: Adapter,
   protocol: HostProtocol,
@@ -88,8 +102,8 @@ function listeners(
   const links = new Map<string, string | null>();
   return (table.ok ? table.value.rows : []).flatMap((row): Host[] => {
     const { detail } = row;
-    if (detail === null || !isLive(row) || !detail.ours || roleOf(adapter, row) === null) return [];
-    if (!listens(detail)) return [];
+    if (detail === null || !isLive(row) || !detail.ours || detail.confinement !== null) return [];
+    if (roleOf(adapter, row) === null || !listens(detail)) return [];
     const named = namedHome(adapter, detail);
     if (named === null || realHome(named, mountTable(), links) !== home) return [];
     const secret = (secretKey === undefined ? null : detail.env?.[secretKey]) || secretFile(protocol, home);
@@ -99,7 +113,7 @@ function listeners(
       process: row.identity,
       startedAt: row.startedAt,
       secret,
-      suspended: isSuspended(row),
+      stuck: suspended(row),
     }));
   });
 }
@@ -109,7 +123,10 @@ const secretBytes = 1024 * 1024;
 function secretFile({ secret }: HostProtocol, home: string): string | null {
   if (secret === undefined) return null;
   try {
-    return secret.find(withFile(join(home, secret.file), (open) => readWhole(open, secretBytes)).toString("utf8"));
+    const text = withFile(join(home, secret.file), (open) =>
+      open.uid === ownUid ? readWhole(open, secretBytes) : null,
+    );
+    return text === null ? null : secret.find(text.toString("utf8"));
   } catch (error) {
     if (errorCode(error) === "") throw error;
     return null;
@@ -120,7 +137,7 @@ async function ask(
   adapter: Adapter,
   protocol: HostProtocol,
   home: string,
-  { address, process, startedAt, secret, suspended }: Host,
+  { address, process, startedAt, secret, stuck }: Host,
   store: () => Store | null,
   deadline: Deadline,
 ): Promise<HostAnswer | null> {
@@ -129,7 +146,7 @@ async function ask(
     const problem: Problem = { code: "host-silent", agent: adapter.agent, source: address, message };
     return { ...host, answer: unread(problem) };
   };
-  if (suspended) return silent("the host is suspended");
+  if (stuck !== null) return silent(stuck);
   let directories: string[] | null = null;
   const about: Asked = {
     secret,
@@ -169,11 +186,16 @@ function directoriesSince(startedAt: number | null, store: Store | null): string
   return [...new Set(found)].sort();
 }
 
-/** The secret of the host behind an address, for those who want to tell it something; null: it has none, or is gone. */
-export function secretOf(adapter: Adapter, home: string, address: string, readTable: ReadTable): string | null {
+/** The server of ours that is behind an address now, and the secret that it wants to hear; null: it is gone, or not ours. */
+export function serverAt(
+  adapter: Adapter,
+  home: string,
+  address: string,
+  readTable: ReadTable,
+): { secret: string | null } | null {
   if (adapter.host === null) return null;
   const { hosts } = findHosts(adapter, adapter.host, home, readTable);
-  return hosts.find((host) => host.address === address)?.secret ?? null;
+  return hosts.find((host) => host.address === address) ?? null;
 }
 
 /** Talks with whoever listens there until it has its answer. */

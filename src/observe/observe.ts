@@ -15,8 +15,9 @@ import { readDistantStore } from "./distant-store.ts";
 import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
 import { type ReadTable, readHosts } from "./hosts.ts";
 import { settledAt } from "./just-left.ts";
-import { mayHang, mountTable } from "./mounts.ts";
+import { hidesOthers, mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openNeeded, outlineStore } from "./open.ts";
+import { isSharedStore, readMachineId } from "./other-hosts.ts";
 import type { ProcessWish } from "./process-wish.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -149,9 +150,20 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
     processes = readTable(wishFor(look.adapters, stores));
     if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
   } while (homes.hasUnread());
-  for (const store of stores) store.names = homes.namesOf(store);
+  for (const store of stores) {
+    store.names = homes.namesOf(store);
+    const only = homes.confinementsOf(store);
+    if (only !== null) store.namedOnlyIn = only;
+    const adapter = look.adapters.find(({ agent }) => agent === store.agent);
+    if (adapter !== undefined && isSharedStore(adapter, store.home, mounts)) store.isShared = true;
+  }
 
-  const evidence: Evidence = { at: now(), processes, stores, hosts, dialogs: [], directories: {}, problems };
+  const host = stores.some(namesHost) ? readMachineId() : null;
+  const othersAreHidden = hidesOthers(mounts);
+  const evidence: Evidence = {
+    ...{ at: now(), host, othersAreHidden, processes, stores, hosts },
+    ...{ dialogs: [], directories: {}, problems },
+  };
   if (wanted !== "all") {
     const table = processes;
     const asked = homes
@@ -172,7 +184,7 @@ async function observeWith(look: Look, databases: Databases): Promise<Observed> 
 
 /** Homes by their real path, with every name under which they came up. */
 class Homes {
-  private readonly known = new Map<string, { adapter: Adapter; home: string; names: Set<string>; read: boolean }>();
+  private readonly known = new Map<string, KnownHome>();
 
   private readonly links = new Map<string, string | null>();
 
@@ -181,15 +193,16 @@ class Homes {
 
   constructor(private readonly mounts: string) {}
 
-  /** A relative name would mean another folder for everyone who reads it. */
-  add(adapter: Adapter, name: string): void {
-    const said = `${adapter.agent}\0${name}`;
+  /** A relative name would mean another folder for everyone who reads it. `confinement`: that of the process which names it. */
+  add(adapter: Adapter, name: string, confinement: string | null = null): void {
+    const said = `${adapter.agent}\0${name}\0${confinement}`;
     if (!name.startsWith("/") || this.said.has(said)) return;
     this.said.add(said);
     const home = realHome(name, this.mounts, this.links);
     const key = `${adapter.agent}\0${home}`;
-    const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), read: false };
+    const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), namedIn: new Set(), read: false };
     entry.names.add(name);
+    entry.namedIn.add(confinement);
     this.known.set(key, entry);
   }
 
@@ -203,8 +216,28 @@ class Homes {
 
   hasUnread = (): boolean => [...this.known.values()].some((entry) => !entry.read);
 
-  namesOf = (store: Store): string[] => [...(this.known.get(`${store.agent}\0${store.home}`)?.names ?? [store.home])];
+  namesOf = (store: Store): string[] => [...(this.entryOf(store)?.names ?? [store.home])];
+
+  /** null: not only confined processes name it. */
+  confinementsOf(store: Store): string[] | null {
+    const namedIn = [...(this.entryOf(store)?.namedIn ?? [null])];
+    return namedIn.includes(null) ? null : namedIn.filter((each) => each !== null);
+  }
+
+  private entryOf = ({ agent, home }: Store): KnownHome | undefined => this.known.get(`${agent}\0${home}`);
 }
+
+interface KnownHome {
+  adapter: Adapter;
+  home: string;
+  names: Set<string>;
+  /** The confinements of the processes that name it; null: one of them is not confined, or we know it ourselves. */
+  namedIn: Set<string | null>;
+  read: boolean;
+}
+
+const namesHost = ({ claims }: Store): boolean =>
+  claims.some(({ reading }) => reading.ok && reading.value.host != null);
 
 async function readHomes(
   homes: { adapter: Adapter; home: string }[],
@@ -289,7 +322,7 @@ function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes:
     if (detail === null || !detail.ours || !isLive(row)) continue;
     for (const adapter of adapters) {
       const home = roleOf(adapter, row) === null ? null : namedHome(adapter, detail);
-      if (home !== null) homes.add(adapter, home);
+      if (home !== null) homes.add(adapter, home, detail.confinement);
     }
   }
 }

@@ -37,7 +37,7 @@ export function readDarwinProcesses(wish: ProcessWish, system: DarwinSystem): Re
     if (row !== "gone") rows.push(row);
   }
   rows.sort((a, b) => a.identity.pid - b.identity.pid);
-  return read({ boot: boot.value, namespace: { id: null, initial: true }, rows, gaps, hidden });
+  return read({ boot: boot.value, uid: system.uid, namespace: { id: null, initial: true }, rows, gaps, hidden });
 }
 
 /** The time of boot moves when the clock is set; then identities no longer match, which refuses rather than confuses. */
@@ -52,7 +52,8 @@ function readBoot(system: DarwinSystem): Raw<string> {
 interface Status {
   pid: number;
   parent: number;
-  uid: number;
+  /** Effective, real and saved. */
+  uids: readonly number[];
   state: string;
   /** The long name first, then the one of 16 bytes. */
   names: string[];
@@ -74,6 +75,9 @@ function readStatus(pid: number, system: DarwinSystem): Status | Problem | "gone
   return problem(`pid ${pid}`, why.join("; "));
 }
 
+/** Wholly ours: a setuid program that another user runs has our effective uid, and that user's real one. */
+const isOurs = ({ uids }: Status, { uid }: DarwinSystem): boolean => uids.every((each) => each === uid);
+
 /** struct proc_bsdinfo, <sys/proc_info.h>, 136 bytes. */
 function parseBsdInfo(bytes: Uint8Array): Status | null {
   if (bytes.length !== 136) return null;
@@ -81,7 +85,7 @@ function parseBsdInfo(bytes: Uint8Array): Status | null {
   return {
     pid: at.getUint32(12, true),
     parent: at.getUint32(16, true),
-    uid: at.getUint32(20, true),
+    uids: [at.getUint32(20, true), at.getUint32(28, true), at.getUint32(36, true)],
     state: stateLetter(at.getUint32(4, true)),
     names: [text(bytes.subarray(64, 96)), text(bytes.subarray(48, 64))].filter((name) => name !== ""),
     tty: ttyName(at.getUint32(108, true)),
@@ -96,7 +100,7 @@ function parseKinfo(bytes: Uint8Array): Status | null {
   return {
     pid: at.getUint32(40, true),
     parent: at.getUint32(560, true),
-    uid: at.getUint32(420, true),
+    uids: [at.getUint32(420, true), at.getUint32(392, true), at.getUint32(396, true)],
     state: stateLetter(at.getUint8(36)),
     names: [text(bytes.subarray(243, 260))].filter((name) => name !== ""),
     tty: ttyName(at.getUint32(572, true)),
@@ -139,11 +143,13 @@ function look(status: Status, boot: string, wish: ProcessWish, system: DarwinSys
   const session = system.session(pid);
   if (!session.ok) return "gone";
   row.session = session.value;
-  const args: Raw<Arguments> =
-    status.uid === system.uid ? readArguments(pid, wish, system) : { ok: false, why: "another user's process" };
+  const args: Raw<Arguments> = isOurs(status, system)
+    ? readArguments(pid, wish, system)
+    : { ok: false, why: "another user's process" };
   const started = args.ok ? [args.value.path, args.value.argv[0] ?? ""].map(baseName) : [];
   const known = [...status.names, ...started].find((each) => wish.names.has(each));
-  if (known === undefined && !wish.pids.has(pid) && wish.also === undefined) return row;
+  const isWanted = wish.pids.has(pid) || (wish.also === "ours" && isOurs(status, system));
+  if (known === undefined && !isWanted) return row;
   return { row: { ...row, name: known ?? name }, status, args };
 }
 
@@ -154,7 +160,7 @@ function finish(
   system: DarwinSystem,
 ): ProcessRow | "gone" {
   const { pid } = status;
-  const ours = status.uid === system.uid;
+  const ours = isOurs(status, system);
   const nothing = {
     argv: null,
     exe: null,
@@ -164,8 +170,11 @@ function finish(
     namespace: null,
     innerPid: null,
     sameFiles: true,
+    confinement: null,
   };
-  const detail: ProcessDetail = { uid: status.uid, ours, ...nothing, unread: [] };
+  const [first = null] = status.uids;
+  const uid = status.uids.every((each) => each === first) ? first : null;
+  const detail: ProcessDetail = { uid, ours, ...nothing, unread: [] };
   const missed = (what: string, why: string) => detail.unread.push(problem(`pid ${pid}`, `${what}: ${why}`));
 
   const path = system.executable(pid);
@@ -245,7 +254,7 @@ interface OpenFiles {
 }
 
 function readOpenFiles(candidates: Candidate[], wish: ProcessWish, system: DarwinSystem): Raw<Map<number, OpenFiles>> {
-  const pids = candidates.filter(({ status }) => status.uid === system.uid).map(({ status }) => status.pid);
+  const pids = candidates.filter(({ status }) => isOurs(status, system)).map(({ status }) => status.pid);
   if (pids.length === 0) return { ok: true, value: new Map() };
   const patterns = wish.lockedFiles.flatMap(({ lockedFiles }) => lockedFiles ?? []);
   const output = system.openFiles(pids, patterns.length === 0 ? "cwd" : "all");

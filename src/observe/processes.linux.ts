@@ -4,15 +4,25 @@ import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import { bootedAt } from "../sys/clock.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
+import { mayHang, mountTable } from "./mounts.ts";
 import type { ProcessWish } from "./process-wish.ts";
+import {
+  confinementIn,
+  innermost,
+  lineOf,
+  type Namespaces,
+  namespacesOf,
+  ownNamespaces,
+  uidsIn,
+} from "./whose-process.ts";
 
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
 export interface ProcFs {
   list(path: string): string[];
   read(path: string): string;
   link(path: string): string;
-  /** Of a process's folder: the user whose rights it has. */
-  owner(path: string): number;
+  /** Whose file an open file of a process is, by its link and the path that it leads to; null: asking could hang. */
+  owner(link: string, target: string): number | null;
   /** Does a process with this pid exist, even if /proc does not show it? */
   exists(pid: number): boolean;
   pid: number;
@@ -29,10 +39,8 @@ interface Look {
   proc: ProcFs;
   boot: string;
   bootedAt: number;
-  /** Our own pid namespace; null: it cannot be told. */
-  namespace: string | null;
-  /** Our own mount namespace; null: not asked for yet. */
-  mounts: string | null;
+  /** Our own namespaces; null: not asked for yet. */
+  own: Namespaces | null;
 }
 
 /** USER_HZ: fixed at 100 in every Linux that /proc speaks of, whatever the kernel's own tick. */
@@ -55,7 +63,7 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   const boot = proc.boot();
   const namespace = ownNamespace(proc);
   const lockers = wish.lockedFiles.filter(({ lockedFiles }) => lockedFiles !== null);
-  const look: Look = { wish, lockers, proc, boot, bootedAt: proc.bootedAt(), namespace: namespace.id, mounts: null };
+  const look: Look = { wish, lockers, proc, boot, bootedAt: proc.bootedAt(), own: null };
 
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
@@ -72,20 +80,17 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
   }
   const seen = new Set(rows.map((row) => row.identity.pid));
   const hidden = [...wish.pids].filter((pid) => foreign.has(pid) || (!seen.has(pid) && proc.exists(pid)));
-  return { boot, namespace, rows, gaps, hidden };
+  return { boot, uid: proc.uid, namespace, rows, gaps, hidden };
 }
 
-/** One process as it is this moment, without details; null: gone. Throws where it cannot be told. */
-export function readLinuxProcess(pid: number, proc: ProcFs = realProcFs): ProcessRow | null {
-  const row = readRow(pid, {
-    wish: noWish,
-    lockers: [],
-    proc,
-    boot: proc.boot(),
-    bootedAt: 0,
-    namespace: null,
-    mounts: null,
-  });
+/** One process as it is this moment; null: gone. Throws where it cannot be told. */
+export function readLinuxProcess(
+  pid: number,
+  details: "with details" | "without details",
+  proc: ProcFs = realProcFs,
+): ProcessRow | null {
+  const wish = details === "with details" ? { ...noWish, pids: new Set([pid]) } : noWish;
+  const row = readRow(pid, { wish, lockers: [], proc, boot: proc.boot(), bootedAt: 0, own: null });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
@@ -112,7 +117,7 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
     // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
     const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const wanted = sought || (wish.also === "ours" && !stat.kernel);
-    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, look) : null;
+    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, sought ? "any" : "ours", look) : null;
     if (looked !== null) {
       // The pid may have changed hands, or the process its program, between the two readings.
       const again = readStat(path, proc);
@@ -236,7 +241,13 @@ function ttyName(device: number): string | null {
   return `/dev/tty(${major}:${minor})`;
 }
 
-function readDetail(pid: number, name: string, look: Look): { detail: ProcessDetail; isHalfMade: boolean } {
+/** null: it is another user's, and only ours are wanted. */
+function readDetail(
+  pid: number,
+  name: string,
+  whose: "any" | "ours",
+  look: Look,
+): { detail: ProcessDetail; isHalfMade: boolean } | null {
   const { wish, proc } = look;
   const folder = `/proc/${pid}`;
   const unread: Problem[] = [];
@@ -249,18 +260,24 @@ function readDetail(pid: number, name: string, look: Look): { detail: ProcessDet
       return null;
     }
   };
-  const uid = part(folder, proc.owner);
-  const ours = uid === null || uid === proc.uid;
+  const status = part(`${folder}/status`, proc.read);
+  const uids = status === null ? null : uidsIn(status);
+  if (status !== null && uids === null)
+    unread.push({ code: "process-unreadable", agent: null, source: `${folder}/status`, message: "no uids in it" });
+  const uid = uids !== null && new Set(uids).size === 1 ? (uids[0] ?? null) : null;
+  const ours = uid === proc.uid;
+  // A process whose user cannot be read is not ours. But it may be, so what cannot be read of it is told.
+  const mayBeOurs = ours || (uids === null && unread.length > 0);
+  if (whose === "ours" && !mayBeOurs) return null;
   const cmdline = part(`${folder}/cmdline`, proc.read);
   const argv = cmdline === null ? null : splitNul(cmdline);
   const exe = part(`${folder}/exe`, proc.link);
   const cwd = part(`${folder}/cwd`, proc.link);
   // Another user's environment is none of our business, even where we may read it.
   const environ = ours ? part(`${folder}/environ`, proc.read) : null;
-  const namespace = part(`${folder}/ns/pid`, proc.link);
-  const isNeighbour = namespace !== null && namespace === look.namespace;
-  const mounts = part(`${folder}/ns/mnt`, proc.link);
-  if (mounts !== null) look.mounts ??= proc.link("/proc/self/ns/mnt");
+  const spaces = namespacesOf(folder, (path) => part(path, proc.link));
+  look.own ??= ownNamespaces(proc.link);
+  const isNeighbour = spaces.pid !== null && spaces.pid === look.own.pid;
   const detail: ProcessDetail = {
     uid,
     ours,
@@ -269,32 +286,19 @@ function readDetail(pid: number, name: string, look: Look): { detail: ProcessDet
     cwd: cwd === null ? null : withoutMark(cwd),
     env: environ === null ? null : pickEnvironment(environ, wish.environment),
     lockedFiles: [],
-    namespace,
-    innerPid: isNeighbour ? pid : part(`${folder}/status`, (path) => innermost(proc.read(path))),
-    sameFiles: mounts === null || mounts === look.mounts,
+    namespace: spaces.pid,
+    innerPid: isNeighbour ? pid : status === null ? null : innermost(status),
+    sameFiles: spaces.mnt === null || spaces.mnt === look.own.mnt,
+    confinement: confinementIn(spaces, look.own),
     unread: [],
   };
   // Which locks a process holds is no secret of its user's, and may prove that it has a session.
   const locks = look.lockers
     .filter(({ processNames, role }) => processNames.includes(name) && role(name, detail) !== null)
     .flatMap(({ lockedFiles }) => lockedFiles ?? []);
-  if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, proc)) ?? [];
-  if (ours) detail.unread = unread;
+  if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, uid, proc)) ?? [];
+  if (mayBeOurs) detail.unread = unread;
   return { detail, isHalfMade: environ === "" || argv?.every((word) => word === "") === true };
-}
-
-/** The pid that a process knows itself by: the last one in its line. */
-function innermost(status: string): number | null {
-  const inner = Number.parseInt(lineOf(status, "NSpid:")?.split("\t").pop() ?? "", 10);
-  return Number.isNaN(inner) ? null : inner;
-}
-
-/** What stands behind the key at the beginning of a line. */
-function lineOf(text: string, key: string): string | undefined {
-  const at = `\n${text}`.indexOf(`\n${key}`);
-  if (at === -1) return undefined;
-  const end = text.indexOf("\n", at);
-  return text.slice(at + key.length, end === -1 ? text.length : end);
 }
 
 const deletedMark = " (deleted)";
@@ -312,13 +316,16 @@ function pickEnvironment(text: string, keys: ReadonlySet<string>): Record<string
   return picked;
 }
 
-function lockedAmong(folder: string, patterns: readonly RegExp[], proc: ProcFs): string[] {
+/** A lock on a file that belongs neither to us nor to the process proves nothing: a link of somebody else may lead there. */
+function lockedAmong(folder: string, patterns: readonly RegExp[], uid: number | null, proc: ProcFs): string[] {
   const locked: string[] = [];
   for (const fd of proc.list(`${folder}/fd`)) {
     try {
       const target = proc.link(`${folder}/fd/${fd}`);
       if (!patterns.some((pattern) => pattern.test(target))) continue;
-      if (lineOf(proc.read(`${folder}/fdinfo/${fd}`), "lock:") !== undefined) locked.push(target);
+      if (lineOf(proc.read(`${folder}/fdinfo/${fd}`), "lock:") === undefined) continue;
+      const owner = proc.owner(`${folder}/fd/${fd}`, target);
+      if (owner === null || owner === proc.uid || owner === uid) locked.push(target);
     } catch (error) {
       if (!isGone(error)) throw error;
     }
@@ -333,7 +340,7 @@ const realProcFs: ProcFs = {
   list: (path) => readdirSync(path),
   link: (path) => readlinkSync(path),
   read: (path) => readFileSync(path, "utf8"),
-  owner: (path) => statSync(path).uid,
+  owner: (link, target) => (mayHang(target, mountTable()) ? null : statSync(link).uid),
   exists(pid) {
     try {
       // Allowed to signal it, yet /proc did not show it: it started after we looked, so it is not the claimed one.

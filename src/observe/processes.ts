@@ -14,9 +14,13 @@ export function readProcesses(wish: ProcessWish): Reading<ProcessTable> {
 }
 
 /** One process as it is this moment, for whoever is about to signal it; null: gone. Throws where it cannot be told. */
-export function readProcess(pid: number): ProcessRow | null {
-  if (process.platform === "linux") return readLinuxProcess(pid);
-  const table = readProcesses({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+export function readProcess(
+  pid: number,
+  details: "with details" | "without details" = "without details",
+): ProcessRow | null {
+  if (process.platform === "linux") return readLinuxProcess(pid, details);
+  const pids = new Set(details === "with details" ? [pid] : []);
+  const table = readProcesses({ names: new Set(), pids, environment: new Set(), lockedFiles: [] });
   if (!table.ok) throw new Error(table.problem.message);
   return table.value.rows.find((row) => row.identity.pid === pid) ?? null;
 }

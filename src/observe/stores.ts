@@ -8,7 +8,7 @@ import type { Deadline } from "../lib/deadline.ts";
 import { linesBackward, readChunk } from "../lib/jsonl.ts";
 import type { Databases } from "../sys/sqlite.ts";
 import { errorCode, failureText, isGone } from "./failure.ts";
-import { type FoundFile, findFiles, readWhole, withFile } from "./files.ts";
+import { type FoundFile, findFiles, ownUid, readWhole, withFile } from "./files.ts";
 import { RecordNames, visitRecords } from "./names.ts";
 import { type RecordCache, statOf } from "./record-cache.ts";
 import { type Failure, type FoundRecord, parsed, type ReadRecord, readRecord } from "./records.ts";
@@ -62,7 +62,8 @@ function storeAt(adapter: Adapter, home: string): Store | null {
     agent: adapter.agent,
     home,
     names: [home],
-    onRootDevice: place !== "elsewhere",
+    onRootDevice: place.isOnRoot,
+    ...(place.isOursAlone ? {} : { mayHoldOthers: true }),
     listing: read(0),
     rows: [],
     claims: readClaims(adapter, home),
@@ -83,14 +84,17 @@ export function readFound(
   return cache !== null && isFile ? readCached(adapter, record, read, cache) : readRow(adapter, record, read);
 }
 
-function findHome(home: string): "here" | "elsewhere" | "absent" {
+function findHome(home: string): { isOnRoot: boolean; isOursAlone: boolean } | "absent" {
   try {
-    return statSync(home).dev === statSync("/").dev ? "here" : "elsewhere";
+    const { dev, uid, mode } = statSync(home);
+    return { isOnRoot: dev === statSync("/").dev, isOursAlone: uid === ownUid && (mode & writableByOthers) === 0 };
   } catch (error) {
     // Any other failure shows again, with its name, when the folders are listed.
-    return isGone(error) ? "absent" : "here";
+    return isGone(error) ? "absent" : { isOnRoot: true, isOursAlone: true };
   }
 }
+
+const writableByOthers = 0o022;
 
 const storeProblem = (adapter: Adapter, source: string, message: string): Problem => ({
   code: "store-unreadable",
@@ -165,16 +169,18 @@ export function readClaims(adapter: Adapter, home: string): Store["claims"] {
   if (adapter.claims === null) return [];
   const { files, failures } = findFiles(home, adapter.claims);
   const claims: Store["claims"] = files.flatMap((file) => {
-    const reading = readClaim(adapter, file);
-    if (reading === null) return [];
+    const claim = readClaim(adapter, file);
+    if (claim === null) return [];
+    const { reading, uid } = claim;
     const named = pidIn(file);
     // Whose announcement it is stands in its name, or at least which session it is about.
     const about = named === null && !reading.ok ? { session: file.subject } : {};
-    return [{ pid: reading.ok ? reading.value.pid : (named ?? anyPid), reading, ...about }];
+    return [{ pid: reading.ok ? reading.value.pid : (named ?? anyPid), reading, uid, ...about }];
   });
   for (const { path, message } of failures)
     claims.push({
       pid: anyPid,
+      uid: null,
       reading: unread({ ...storeProblem(adapter, path, message), code: "claim-unreadable" }),
     });
   return claims;
@@ -184,12 +190,13 @@ const pidIn = ({ subject }: FoundFile): number | null => (/^[1-9][0-9]{0,9}$/.te
 
 const successionBytes = 256 * 1024;
 
-/** A history that cannot be read costs a "continued by", never a status. */
+/** A history that cannot be read, or is not ours, costs a "continued by", never a status. */
 function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
   if (adapter.successions === null) return [];
   const { file, words, parse } = adapter.successions;
   try {
-    return withFile(join(home, file), ({ bytes, size }) => {
+    return withFile(join(home, file), ({ bytes, size, uid }) => {
+      if (uid !== ownUid) return [];
       const from = Math.max(0, size - successionBytes);
       const end = readChunk(bytes, from, size - from);
       const sought = words.map((word) => Buffer.from(word));
@@ -206,22 +213,27 @@ function readSuccessions(adapter: Adapter, home: string): Store["successions"] {
   }
 }
 
-/** Rewritten in place by some agents: a torn file is read once more before it counts as broken. */
-function readClaim(adapter: Adapter, file: FoundFile): Reading<PidClaim> | null {
+/**
+ * With the owner of the very file that was read, wherever a link led to. Rewritten in place by some agents: a torn file is read
+ * once more before it counts as broken.
+ */
+function readClaim(adapter: Adapter, file: FoundFile): { reading: Reading<PidClaim>; uid: number | null } | null {
   let problem: Problem | null = null;
+  let uid: number | null = null;
   for (const _attempt of [1, 2]) {
     try {
-      const claim = withFile(file.path, (open) => {
+      const reading = withFile(file.path, (open) => {
+        uid = open.uid;
         const value: unknown = JSON.parse(readWhole(open, claimLimit).toString("utf8"));
         return adapter.parseClaim({ pid: pidIn(file), path: file.path, writtenAt: open.writtenAt, value });
       });
-      if (claim.ok) return claim;
-      problem = claim.problem;
+      if (reading.ok) return { reading, uid };
+      problem = reading.problem;
     } catch (error) {
       if (isGone(error)) return null;
       const message = `its announcement cannot be read: ${failureText(error)}`;
       problem = { code: "claim-unreadable", agent: adapter.agent, source: file.path, message };
     }
   }
-  return problem === null ? null : unread(problem);
+  return problem === null ? null : { reading: unread(problem), uid: uid ?? statOf(file.path)?.uid ?? null };
 }

@@ -5,6 +5,9 @@ import { dlopen, read as peek } from "bun:ffi";
 const everywhere = {
   flock: { args: ["i32", "i32"], returns: "i32" },
   signal: { args: ["i32", "u64"], returns: "u64" },
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
 } as const;
 
 const onLinux = {
@@ -18,12 +21,17 @@ const onLinux = {
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 
-const onDarwin = { ...everywhere, __error: { args: [], returns: "ptr" } } as const;
+const onDarwin = {
+  ...everywhere,
+  getpeereid: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  __error: { args: [], returns: "ptr" },
+} as const;
 
 const openLinux = (name: string) => dlopen(name, onLinux).symbols;
 const openDarwin = () => dlopen("libSystem.B.dylib", onDarwin).symbols;
 
 export type LinuxLibc = ReturnType<typeof openLinux>;
+type DarwinLibc = ReturnType<typeof openDarwin>;
 export type Libc = Pick<LinuxLibc, keyof typeof everywhere>;
 
 interface Result {
@@ -43,6 +51,12 @@ export function callLibc(what: (libc: Libc) => number): Result | null {
 export function callLinux(what: (libc: LinuxLibc) => number): Result | null {
   const { linux } = load();
   return linux === null ? null : answer(linux.__errno_location(), () => what(linux));
+}
+
+/** null: this is not macOS. */
+export function callDarwin(what: (libc: DarwinLibc) => number): Result | null {
+  const { darwin } = load();
+  return darwin === null ? null : answer(darwin.__error(), () => what(darwin));
 }
 
 function answer(errno: ReturnType<LinuxLibc["__errno_location"]>, call: () => number): Result {

@@ -164,7 +164,7 @@ describe("keys, typed in a tmux pane", () => {
   ): Promise<{ tmux: Tmux; pane: string; row: NonNullable<ReturnType<typeof readProcess>> }> {
     const tmux = new Tmux(stage);
     const pane = await tmux.open("-s", "main", "cat", "-v");
-    const row = readProcess(Number(await tmux.ask(pane, "#{pane_pid}")));
+    const row = readProcess(Number(await tmux.ask(pane, "#{pane_pid}")), "with details");
     if (row === null) throw new Error("cat is gone");
     return { tmux, pane, row };
   }

@@ -225,7 +225,14 @@ const stateOf = (list: SessionList, id: string): string | undefined =>
 function emptyTable(all: readonly Victim[]): ProcessTable {
   const [any] = all;
   if (any !== undefined) return any.nobody;
-  return { boot: "boot", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] };
+  return {
+    boot: "boot",
+    namespace: { id: null, initial: true },
+    rows: [],
+    gaps: [],
+    hidden: [],
+    uid: process.getuid?.() ?? -1,
+  };
 }
 
 async function inPlaceOf(victim: Victim, make: (path: string) => void, examine: () => void): Promise<void> {

@@ -148,6 +148,7 @@ const claimFaults = (claim: PidClaim): string[] =>
       start: orNull(text),
       boot: orNull(text),
       namespace: orNull(text),
+      host: optional(orNull(text)),
       source: text,
       writtenAt: orNull(number),
       cwd: orNull(text),

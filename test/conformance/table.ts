@@ -34,7 +34,7 @@ export function tableOf(processes: readonly CapturedProcess[], store: Store, use
   const boot = claims.find((claim) => claim.boot !== null)?.boot ?? plainBoot;
   const id = claims.find((claim) => claim.namespace !== null)?.namespace ?? initialNamespace;
   const rows = processes.map((each) => rowOf(each, claims, boot, store.home, userHome));
-  return { boot, namespace: { id, initial: true }, rows, gaps: [], hidden: [] };
+  return { boot, namespace: { id, initial: true }, rows, gaps: [], hidden: [], uid: process.getuid?.() ?? -1 };
 }
 
 /** Every process that announces itself in the files. */
@@ -77,6 +77,7 @@ function rowOf(
       namespace: initialNamespace,
       innerPid: seen.pid,
       sameFiles: true,
+      confinement: null,
       unread: [],
     },
   };

@@ -147,7 +147,14 @@ async function configFaults(env: Environment, input: Buffer, isWhole: boolean): 
     const value = jsonOf(input.toString("utf8"));
     const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
     const free = isObject && Object.hasOwn(value, "insideAgents") && Object(value)["insideAgents"] === "free";
-    const nobody = { boot: "b", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] };
+    const nobody = {
+      boot: "b",
+      namespace: { id: null, initial: true },
+      rows: [],
+      gaps: [],
+      hidden: [],
+      uid: process.getuid?.() ?? -1,
+    };
     const list = isWhole
       ? await lookAtSessions({ adapters, env, processes: () => read(nobody), isMadeUp: true })
       : null;

@@ -173,7 +173,7 @@ function settingTargets(material: Material): Target[] {
     ...{ parent: 1, session: 7, state: "S", name: adapter.command, tty: "/dev/pts/1", startedAt: 0 },
     detail: {
       ...{ uid: 0, ours: true, argv, exe: "/usr/bin/x", cwd, env: {}, lockedFiles: [], namespace: null, innerPid: 7 },
-      ...{ sameFiles: true, unread: [] },
+      ...{ sameFiles: true, confinement: null, unread: [] },
     },
   });
   return [

@@ -76,6 +76,7 @@ function shape(dice: Dice, { adapter, argvs, words, tokens }: Material): Shape {
       namespace: orNull("pid:[4026531836]"),
       innerPid: orNull(dice.below(100)),
       sameFiles: dice.chance(0.9),
+      confinement: dice.chance(0.9) ? null : "pid:[1] mnt:[1] user:[1]",
       unread: [],
     },
   };

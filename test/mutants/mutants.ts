@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a process has every session that it ever began",
     "core/match.ts",
-    'verdict.kind === "owner" ? begunSince(claim, store) : null',
+    'verdict.kind === "owner" ? begunSince(claim, uid, store) : null',
     "null",
   ),
   mutant(
@@ -102,13 +102,13 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "an unread process may have nothing",
     "core/match.ts",
-    "!row.detail.ours || row.detail.unread.length === 0",
-    "!row.detail.ours || row.detail.unread.length >= 0",
+    "!mayBeOurs(row.detail) || row.detail.unread.length === 0",
+    "!mayBeOurs(row.detail) || row.detail.unread.length >= 0",
   ),
   mutant(
     "an announcement that cannot be read is none",
     "core/match.ts",
-    "matchUnreadClaim(pid, reading.problem.source, store, own, table, found);",
+    "matchUnreadClaim(pid, uid, reading.problem.source, store, own, table, found);",
     "",
   ),
   mutant(
@@ -236,7 +236,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a silent host has nothing",
     "core/match-hosts.ts",
-    "if (!byLock) doubtWrittenSince(host, evidence, found);",
+    "if (!byLock) doubtWrittenSince(host, uid, evidence, found);",
     "",
   ),
   mutant(
@@ -549,4 +549,54 @@ export const mutants: readonly Mutant[] = [
     "true",
   ),
   mutant("a page goes through a link", "cli/compare.ts", "there?.isSymbolicLink() === true", "false"),
+
+  // Who may be believed?
+  mutant(
+    "another user's announcement is believed",
+    "core/belief.ts",
+    "uid !== null && (uid === table.uid || uid === detail?.uid)",
+    "uid !== null",
+  ),
+  mutant(
+    "a sandbox speaks for processes outside",
+    "core/belief.ts",
+    "namedOnlyIn === undefined || (detail?.confinement != null && namedOnlyIn.includes(detail.confinement))",
+    "true",
+  ),
+  mutant(
+    "another user's record is tied to a process of ours",
+    "core/belief.ts",
+    "uid === null || uid === detail.uid;",
+    "true;",
+  ),
+  mutant(
+    "a process is ours by its real uid alone",
+    "observe/processes.linux.ts",
+    "uids !== null && new Set(uids).size === 1",
+    "uids !== null",
+  ),
+  mutant(
+    "a lock on anybody's file is an announcement",
+    "observe/processes.linux.ts",
+    "if (owner === null || owner === proc.uid || owner === uid) locked.push(target);",
+    "locked.push(target);",
+  ),
+  mutant(
+    "an announcement of another host is a dead one's",
+    "core/claims.ts",
+    "if (row === null && namesOtherHost(claim, context.host))",
+    "if (row !== null && namesOtherHost(claim, context.host))",
+  ),
+  mutant(
+    "on a network file system nobody else writes",
+    "core/derive.ts",
+    "if (store?.isShared === true && !isProvenHere)",
+    "if (store?.isShared === true && isProvenHere)",
+  ),
+  mutant(
+    "the tag of a confined owner ends other launches",
+    "core/family.ts",
+    "row.detail?.confinement === null ? launchOf(row) : null",
+    "launchOf(row)",
+  ),
 ];

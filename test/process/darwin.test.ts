@@ -18,6 +18,9 @@ interface Fake {
   /** Runs before each look at this process; "gone" ends it. */
   at?: (look: number) => Partial<Fake> | "gone";
   refused?: boolean;
+  /** As `uid`, where nothing else is said. */
+  realUid?: number;
+  savedUid?: number;
 }
 
 const me = 501;
@@ -38,6 +41,8 @@ function bsdInfo(fake: Fake): Uint8Array {
     [12, fake.pid],
     [16, 1],
     [20, fake.uid ?? me],
+    [28, fake.realUid ?? fake.uid ?? me],
+    [36, fake.savedUid ?? fake.uid ?? me],
     [108, fake.tty ?? 0xffffffff],
   ] as const)
     at.setUint32(offset, value, true);
@@ -56,6 +61,8 @@ function kinfo(fake: Fake): Uint8Array {
   at.setUint8(36, fake.status ?? 2);
   at.setUint32(40, fake.pid, true);
   new TextEncoder().encodeInto(fake.comm ?? "claude", bytes.subarray(243, 259));
+  at.setUint32(392, fake.realUid ?? fake.uid ?? me, true);
+  at.setUint32(396, fake.savedUid ?? fake.uid ?? me, true);
   at.setUint32(420, fake.uid ?? me, true);
   at.setUint32(560, 1, true);
   at.setUint32(572, fake.tty ?? 0xffffffff, true);
@@ -138,6 +145,7 @@ describe("a candidate of ours", () => {
     const fake = { pid: 70, comm: "codex", tty: (16 << 24) | 4, args: codexArgs, exe: "/opt/lib/codex" };
     expect(table([fake], ok(codexFiles))).toEqual({
       boot: "B00T",
+      uid: me,
       namespace: { id: null, initial: true },
       rows: [
         {
@@ -147,7 +155,7 @@ describe("a candidate of ours", () => {
             ...{ uid: me, ours: true, argv: ["codex", "exec", ""], exe: "/opt/lib/codex", cwd: "/Users/a/café \\x" },
             env: { CODEX_HOME: "/c=d" },
             lockedFiles: ["/c/thread-writer-locks/1.lock", "/c/thread-writer-locks/3.lock"],
-            ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+            ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
           },
         },
       ],
@@ -239,6 +247,17 @@ describe("what ends or hides", () => {
       ["R", ["program: it changed while we looked"]],
     ]);
   });
+
+  test.each([{ realUid: 88 }, { savedUid: 88 }])(
+    "a setuid program of ours that another user runs is not ours: %p",
+    (others) => {
+      const system = machine([{ pid: 70, comm: "codex", args: codexArgs, ...others }], ok(codexFiles));
+      const reading = readDarwinProcesses({ ...wish, pids: new Set([70]), also: "ours" }, system);
+      const [row] = reading.ok ? reading.value.rows : [];
+      expect(row?.detail).toMatchObject({ uid: null, ours: false, argv: null, env: null, lockedFiles: [], unread: [] });
+      expect(system.asked).toEqual([]);
+    },
+  );
 
   test("another user's process has a row with the same kind of identity; what we may not read of it is no gap", () => {
     const system = machine([{ pid: 7, uid: 88, tty: 0 }]);

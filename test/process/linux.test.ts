@@ -45,7 +45,7 @@ function procOf(entries: Record<string, Entry>, change: Partial<ProcFs> = {}): P
     ],
     read: get,
     link: get,
-    owner: (path) => Number(get(`${path}/owner`)),
+    owner: (link) => Number(all[`${link}/owner`] ?? 1000),
     exists: () => false,
     pid: 1,
     uid: 1000,
@@ -61,10 +61,13 @@ const stat = (
 ): string =>
   `${pid} (${name}) ${state} ${parent} ${pid} ${pid} ${tty} -1 ${flags} 0 0 0 0 0 0 0 0 20 0 ${threads} 0 ${start} 0 0\n`;
 
+/** Real, effective, saved and file system uid. */
+const statusOf = (uids: readonly number[], pids = "9"): string =>
+  `Name:\tagent\nUid:\t${uids.join("\t")}\nNSpid:\t${pids}\nNSsid:\t9\t1\n`;
+
 const details = (pid: number, change: Record<string, Entry> = {}): Record<string, Entry> => ({
   [`/proc/${pid}/stat`]: stat(pid),
-  [`/proc/${pid}/owner`]: "1000",
-  [`/proc/${pid}/status`]: () => failing("it is not needed"),
+  [`/proc/${pid}/status`]: statusOf([1000, 1000, 1000, 1000]),
   [`/proc/${pid}/cmdline`]: "agent\0--session-id\0x y\0",
   [`/proc/${pid}/exe`]: "/opt/agent (deleted)",
   [`/proc/${pid}/cwd`]: "/project",
@@ -127,6 +130,7 @@ describe("a table", () => {
     const table = tableOf(procOf({ ...details(9), "/proc/10/stat": stat(10, { name: "other" }) }));
     expect(table).toEqual({
       boot: "b-o-o-t",
+      uid: 1000,
       namespace: { id: "pid:[4026531836]", initial: true },
       rows: [
         {
@@ -148,6 +152,7 @@ describe("a table", () => {
             namespace: "pid:[4026531836]",
             innerPid: 9,
             sameFiles: true,
+            confinement: null,
             unread: [],
           },
         },
@@ -209,12 +214,54 @@ describe("a table", () => {
 
   test("leaves other users' processes alone: what we may not read of them is no gap, their environment is not read at all", () => {
     const foreign = details(9, {
-      "/proc/9/owner": "0",
+      "/proc/9/status": statusOf([0, 0, 0, 0]),
       "/proc/9/exe": () => failing("EACCES"),
       "/proc/9/cwd": () => failing("EACCES"),
     });
     const [row] = tableOf(procOf(foreign)).rows;
     expect(row?.detail).toMatchObject({ uid: 0, ours: false, env: null, exe: null, unread: [] });
+  });
+
+  test.each([
+    [0, "real"],
+    [1, "effective"],
+    [2, "saved"],
+    [3, "file system"],
+  ])("a process with another uid in place %p (%s) is not ours", (place) => {
+    const uids = [1000, 1000, 1000, 1000].with(place, 0);
+    const mixed = details(9, { "/proc/9/status": statusOf(uids), "/proc/9/exe": () => failing("EACCES") });
+    const [row] = tableOf(procOf(mixed)).rows;
+    expect(row?.detail).toMatchObject({ uid: null, ours: false, env: null, unread: [] });
+    expect(tableOf(procOf(mixed), { names: new Set(), also: "ours" }).rows[0]?.detail).toBeNull();
+  });
+
+  test.each([
+    ["refused", () => failing("EACCES"), "permission denied"],
+    ["without uids", "Name:\tagent\n", "no uids in it"],
+  ])("a process whose status is %s is not ours, but it is told that it may be", (_what, status, message) => {
+    const hidden = details(9, { "/proc/9/status": status });
+    for (const change of [{}, { names: new Set<string>(), also: "ours" as const }]) {
+      const [row] = tableOf(procOf(hidden), change).rows;
+      expect(row?.detail).toMatchObject({ uid: null, ours: false, env: null, unread: [{ message }] });
+    }
+  });
+
+  test.each(["pid", "mnt", "user"])(
+    "a process in another %s namespace is confined, together with its neighbours",
+    (kind) => {
+      const spaces = { [`/proc/9/ns/${kind}`]: `${kind}:[7]`, [`/proc/10/ns/${kind}`]: `${kind}:[7]` };
+      const entries = { ...details(9), ...details(10), ...details(11), ...spaces };
+      const [first, second, outside] = tableOf(procOf(entries)).rows.map(({ detail }) => detail?.confinement);
+      expect(first).toContain(`${kind}:[7]`);
+      expect([second, outside]).toEqual([first, null]);
+    },
+  );
+
+  test("a lock on a file of neither ours nor the process's user proves nothing", () => {
+    const foreign = details(9, { "/proc/9/fd/3/owner": "65534" });
+    expect(tableOf(procOf(foreign)).rows[0]?.detail?.lockedFiles).toEqual([]);
+    const theirs = { ...foreign, "/proc/9/status": statusOf([65534, 65534, 65534, 65534]) };
+    expect(tableOf(procOf(theirs)).rows[0]?.detail?.lockedFiles).toEqual(["/home/u/x.lock"]);
   });
 
   test("with hidepid=1 (stat refused) and hidepid=2 (not listed): a claimed pid is hidden, not gone", () => {
@@ -233,7 +280,7 @@ describe("a table", () => {
     ["of another pid namespace", "pid:[4026532000]"],
     ["of one that we may not see", () => failing("EACCES")],
   ])("knows a process %s by both its pids", (_what, namespace) => {
-    const status = "Name:\tagent\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t9\t7\nNSsid:\t9\t1\n";
+    const status = statusOf([1000, 1000, 1000, 1000], "9\t7");
     const inner = details(9, { "/proc/9/ns/pid": namespace, "/proc/9/status": status });
     expect(tableOf(procOf(inner)).rows[0]).toMatchObject({ identity: { pid: 9 }, detail: { innerPid: 7 } });
   });

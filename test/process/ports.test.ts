@@ -56,3 +56,22 @@ test("another process's ports are its own", async () => {
   }
   expect(portsOf(child.pid)).toEqual([]);
 });
+
+test("a port at which another process answers on 127.0.0.1 is not the process's own", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: "::", ipv6Only: true }, resolve));
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const program = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } }); console.log("ready")`;
+  const other = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe" });
+  try {
+    const { value } = await other.stdout.getReader().read();
+    expect(new TextDecoder().decode(value)).toBe("ready\n");
+    expect(portsOf(process.pid)).not.toContain(port);
+  } finally {
+    other.kill("SIGKILL");
+    await other.exited;
+  }
+  expect(portsOf(process.pid)).toContain(port);
+  server.close();
+});

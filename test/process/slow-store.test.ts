@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { demo } from "../../src/adapters/demo.ts";
 import { deadlineIn } from "../../src/lib/deadline.ts";
 import { readDistantStore } from "../../src/observe/distant-store.ts";
-import { mayHang } from "../../src/observe/mounts.ts";
+import { isShared, mayHang } from "../../src/observe/mounts.ts";
 import { observe } from "../../src/observe/observe.ts";
 import { readStore } from "../../src/observe/stores.ts";
 
@@ -29,6 +29,26 @@ test.each([
   ["/", false],
 ])("a folder %s on the file system of its longest mount may hang: %p", (folder, expected) => {
   expect(mayHang(folder, mounts)).toBe(expected);
+});
+
+test.each([
+  ["ext4", false],
+  ["nfs4", true],
+  ["fuse.sshfs", true],
+  ["fuse.fuse-overlayfs", false],
+  ["fuseblk", false],
+])("processes of other hosts may write to a folder on %s: %p", (type, expected) => {
+  const table = `${mounts}\n40 22 0:50 / /x rw - ${type} source rw`;
+  expect([isShared("/x/home", table), isShared("/", table)]).toEqual([expected, true]);
+});
+
+test("a folder with a network mount below it is shared, one beside it is not", () => {
+  expect(["/home/me", "/mnt", "/root", "/home/me/fast/.agent"].map((each) => isShared(each, mounts))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 describe("a store that is read by a process of its own", () => {

@@ -18,8 +18,10 @@ import {
   boot,
   claim,
   evidence,
+  fileOf,
   homeOf,
   host,
+  me,
   ownNamespace,
   problem,
   process,
@@ -30,6 +32,9 @@ import {
 
 const agents: Agent[] = ["speaker", "mute", "pool", "locker"];
 const otherNamespace = "pid:[2]";
+export const box = "pid:[2] mnt:[2] user:[2]";
+/** Another user of this machine. */
+export const other = 42;
 const strangePid = 99;
 
 const anAgent = fc.constantFrom(...agents);
@@ -119,6 +124,7 @@ const aRow: fc.Arbitrary<ProcessRow> = fc
       namespace: contained ? otherNamespace : ownNamespace,
       innerPid: contained ? pid - 3 : pid,
       sameFiles: !contained,
+      confinement: contained ? box : null,
     });
   });
 
@@ -127,15 +133,27 @@ const aStore: fc.Arbitrary<Store> = fc
     agent: anAgent,
     second: rarely,
     records: fc.array(aRecord, { maxLength: 3 }),
+    foreignRecords: fc.array(rarely, { minLength: 3, maxLength: 3 }),
     claims: fc.uniqueArray(aClaim, { maxLength: 3, selector: ({ pid }) => pid }),
+    foreignClaims: rarely,
     onRootDevice: fc.boolean(),
+    shared: rarely,
+    confined: rarely,
   })
-  .map(({ agent, second, records, claims, onRootDevice }) => {
+  .map(({ agent, second, records, foreignRecords, claims, foreignClaims, onRootDevice, shared, confined }) => {
     const home = second ? `/other/.${agent}` : homeOf(agent);
-    const named = records.map((row, index) => ({ ...row, source: `${home}/${index}/${row.id}` }));
+    const named = records.map((row, index) =>
+      fileOf(foreignRecords[index] === true ? other : me, { ...row, source: `${home}/${index}/${row.id}` }),
+    );
     const announced = agent === "speaker" ? claims : [];
-    const spoken = announced.map((word) => ({ ...word, source: `${home}/live/${word.pid}` }));
-    return store(agent, named, spoken, { home, onRootDevice });
+    const spoken = announced.map((word) => ({
+      pid: word.pid,
+      uid: foreignClaims ? other : me,
+      reading: read({ ...word, source: `${home}/live/${word.pid}` }),
+    }));
+    const only = confined ? { namedOnlyIn: [box] } : {};
+    const mayHoldOthers = named.some(({ uid }) => uid !== me);
+    return store(agent, named, spoken, { home, onRootDevice, isShared: shared, mayHoldOthers, ...only });
   });
 
 const aHosted: fc.Arbitrary<HostedSession> = fc.record({
@@ -185,7 +203,7 @@ function withWords(
     const pid = detail.innerPid ?? identity.pid;
     const whole = word.bare ? { boot: null, namespace: null } : { boot: identity.boot, namespace: detail.namespace };
     const said = claim(pid, word.session, { start: identity.start, ...whole, source: `${home}/live/${pid}` });
-    return [{ pid, reading: read(said) }];
+    return [{ pid, reading: read(said), uid: detail.uid ?? me }];
   });
   // A folder holds one file of a name.
   return [...new Map([...claims, ...spoken].map((one) => [one.pid, one])).values()];
@@ -200,9 +218,11 @@ export const anEvidence: fc.Arbitrary<Evidence> = fc
     asked: fc.array(anAsked, { minLength: 4, maxLength: 4 }),
     gateway: fc.option(anAnswer, { freq: 2 }),
     initial: fc.constantFrom(true, true, false),
+    othersAreHidden: rarely,
   })
-  .map(({ rows, stores, words, asked, gateway, initial }) => {
+  .map(({ rows, stores, words, asked, gateway, initial, othersAreHidden }) => {
     return evidence({
+      othersAreHidden,
       processes: rows,
       table: { namespace: { id: ownNamespace, initial } },
       stores: announce(stores, rows, words),
@@ -260,6 +280,7 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       );
       if (row === undefined) return null;
       withoutRow(row);
+      after.othersAreHidden = true;
       const claimed = after.stores.flatMap(({ claims }) => claims).some(({ pid }) => pid === row.identity.pid);
       if (claimed) table.hidden.push(row.identity.pid);
       return after;
@@ -303,7 +324,7 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
     case "claims": {
       const failed = pick(after.stores.filter(({ claims }) => claims.length > 0));
       if (failed === undefined) return null;
-      failed.claims = [{ pid: anyPid, reading: unread(problem("claim-unreadable", `${failed.home}/live`)) }];
+      failed.claims = [{ pid: anyPid, uid: null, reading: unread(problem("claim-unreadable", `${failed.home}/live`)) }];
       return after;
     }
     case "host": {

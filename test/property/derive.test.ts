@@ -3,16 +3,19 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { deriveSessions } from "../../src/core/derive.ts";
 import type { Evidence, PidClaim } from "../../src/core/evidence.ts";
+import { read } from "../../src/core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../../src/core/process.ts";
 import type { Session } from "../../src/core/session.ts";
-import { rules } from "../unit/core/world.ts";
+import { claim, me, rules } from "../unit/core/world.ts";
 import {
   anEvidence,
   anyEvidence,
   aStranger,
+  box,
   type FailureKind,
   failOne,
   idsIn,
+  other,
   shuffled,
 } from "./arbitrary-evidence.ts";
 
@@ -110,6 +113,79 @@ test("a recycled pid inherits nothing", () => {
         if (processes.length > 1) continue;
         const links = evidence.filter(({ fact }) => fact === "link" || fact === "host").map(({ source }) => source);
         expect(links.filter((source) => stale.has(source))).toEqual([]);
+      }
+    }),
+    runs,
+  );
+});
+
+/** Every owner of every session; and every process without one. */
+const ownersIn = (evidence: Evidence): string[] =>
+  derive(evidence)
+    .sessions.filter(({ status }) => status.state === "running")
+    .map((session) => `${keyOf(session)}: ${session.processes.map(({ identity }) => identity.pid).join()}`)
+    .sort();
+
+test("another user's files give no process of ours a session, and take none away", () => {
+  const forgery = fc.record({ which: choice, session: fc.constantFrom("s1", "s2", "s9"), bare: fc.boolean() });
+  fc.assert(
+    fc.property(anyEvidence, fc.array(forgery, { minLength: 1, maxLength: 3 }), (before, forgeries) => {
+      const after = structuredClone(before);
+      // Under the number that one inside of a container knows itself by, another may be here.
+      const ours = rowsOf(after).filter(({ detail }) => detail?.ours === true && detail.confinement === null);
+      for (const { which, session, bare } of forgeries) {
+        const row = ours[which % Math.max(1, ours.length)];
+        const store = after.stores[which % Math.max(1, after.stores.length)];
+        if (row === undefined || store === undefined) return;
+        const { pid } = row.identity;
+        const whole = bare ? { boot: null, namespace: null } : { namespace: row.detail?.namespace ?? null };
+        const forged = claim(pid, session, { start: row.identity.start, ...whole, source: `/forged/${pid}` });
+        store.claims.push({ pid, uid: other, reading: read(forged) });
+      }
+      expect(ownersIn(after)).toEqual(ownersIn(before));
+      const then = byKey(derive(before).sessions);
+      for (const [key, { status }] of byKey(derive(after).sessions))
+        if (status.state === "stopped") expect([key, then.get(key)?.status.state]).toEqual([key, "stopped"]);
+    }),
+    runs,
+  );
+});
+
+test("on a network file system nothing is stopped that no dead process of this host announced", () => {
+  fc.assert(
+    fc.property(anyEvidence, (before) => {
+      const after = structuredClone(before);
+      for (const store of after.stores) store.isShared = true;
+      const boot = after.processes.ok ? after.processes.value.boot : "";
+      for (const { status, agent, home, id } of derive(after).sessions) {
+        if (status.state !== "stopped") continue;
+        const claims = after.stores.flatMap((store) =>
+          store.agent === agent && store.home === home ? store.claims : [],
+        );
+        const isOurs = claims.some(
+          ({ uid, reading }) => uid === me && reading.ok && reading.value.session === id && reading.value.boot === boot,
+        );
+        expect([id, isOurs]).toEqual([id, true]);
+      }
+    }),
+    runs,
+  );
+});
+
+test("a home that only confined processes name announces no process outside", () => {
+  fc.assert(
+    fc.property(anyEvidence, (before) => {
+      const after = structuredClone(before);
+      for (const store of after.stores) store.namedOnlyIn = [box];
+      const sources = new Set(
+        after.stores.flatMap(({ claims }) =>
+          claims.flatMap(({ reading }) => (reading.ok ? [reading.value.source] : [])),
+        ),
+      );
+      for (const { status, processes, evidence } of derive(after).sessions) {
+        const isAnnounced = evidence.some(({ fact, source }) => fact === "link" && sources.has(source));
+        if (status.state === "running" && isAnnounced && processes.length === 1)
+          expect(processes.map(({ detail }) => detail?.confinement)).toEqual([box]);
       }
     }),
     runs,
@@ -235,8 +311,8 @@ function surelyOwned(evidence: Evidence): string[] {
   const table = evidence.processes.ok ? evidence.processes.value : null;
   const keys: string[] = [];
   const claims = evidence.stores.flatMap((store) => store.claims.map((word) => ({ ...word, store })));
-  for (const { reading, store } of claims) {
-    if (!reading.ok || table === null) continue;
+  for (const { reading, store, uid } of claims) {
+    if (!reading.ok || table === null || uid !== me || store.namedOnlyIn !== undefined) continue;
     const { session, pid, start, boot, namespace } = reading.value;
     if (start === null || boot === null || namespace !== table.namespace.id) continue;
     if (liveRow(evidence, { pid, start, boot }) !== undefined) keys.push(keyOf({ ...store, id: session }));
@@ -254,7 +330,11 @@ function surelyOwned(evidence: Evidence): string[] {
     // Who was started with one in an interface may have gone on to another.
     const [, flag, given, more] = detail.argv ?? [];
     const id = flag === "--resume" && more !== "--interface" ? given : undefined;
-    if (id !== undefined) keys.push(keyOf({ agent: name, home: `${detail.env["HOME"]}/.${name}`, id }));
+    const home = `${detail.env["HOME"]}/.${name}`;
+    const rows = evidence.stores.flatMap((store) => (store.agent === name && store.home === home ? store.rows : []));
+    // Another user's record is never linked in this way.
+    const isForeign = rows.some((each) => each.id === id && each.uid !== me);
+    if (id !== undefined && !isForeign) keys.push(keyOf({ agent: name, home, id }));
   }
   return keys;
 }

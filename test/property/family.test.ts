@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { type Family, familyOf } from "../../src/core/family.ts";
 import { isLive, type ProcessRow, type ProcessTable } from "../../src/core/process.ts";
 import type { Session } from "../../src/core/session.ts";
-import { ago, boot, claim, derive, ownNamespace, record, process as row, store } from "../unit/core/world.ts";
+import { ago, boot, claim, derive, me, ownNamespace, record, process as row, store } from "../unit/core/world.ts";
 
 setDefaultTimeout(60_000);
 const wanted = process.env["PROPERTY_SEED"] ?? "20261116";
@@ -79,6 +79,7 @@ const aCase: fc.Arbitrary<Case> = fc
 
 const tableOf = (rows: ProcessRow[]): ProcessTable => ({
   boot,
+  uid: me,
   namespace: { id: ownNamespace, initial: true },
   rows,
   gaps: [],

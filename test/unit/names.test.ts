@@ -164,7 +164,14 @@ test("who asks for one session is told of those that begin alike", async () => {
     isMadeUp: true,
     processes: () => ({
       ok: true,
-      value: { boot: "b", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] },
+      value: {
+        boot: "b",
+        namespace: { id: null, initial: true },
+        rows: [],
+        gaps: [],
+        hidden: [],
+        uid: process.getuid?.() ?? -1,
+      },
     }),
   });
   expect(sessions.map(({ id }) => id)).toEqual([ids[0]]);

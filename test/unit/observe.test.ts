@@ -30,6 +30,7 @@ writeFileSync(path, `${JSON.stringify(prompt)}\n`);
 
 const nobody: ProcessTable = {
   boot: "b",
+  uid: process.getuid?.() ?? -1,
   namespace: { id: null, initial: true },
   rows: [],
   gaps: [],

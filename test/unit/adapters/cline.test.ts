@@ -12,7 +12,7 @@ const binary = "/usr/lib/node_modules/cline/bin/.cline";
 
 const detail = (argv: string[] | null, env: Record<string, string> | null = {}): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv, exe: argv?.[0] ?? binary, cwd: "/project", env, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 describe("its processes", () => {

@@ -10,7 +10,7 @@ const folder = "/home/user/.copilot/session-state";
 
 const detail = (argv: string[] | null, exe: string | null, lockedFiles: string[] = []): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv, exe, cwd: "/project", env: {}, lockedFiles },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 const node = "/usr/bin/node";

@@ -17,7 +17,7 @@ const place = { home: "/home/user/.gemini", own: "/home/me/.agentctl/support", c
 
 const detail = (argv: string[] | null, env: Record<string, string> | null): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv, exe: "/usr/bin/node", cwd: "/project", env, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 describe("its processes", () => {
@@ -202,7 +202,14 @@ describe("a record whose first line is broken", () => {
         writeFileSync(join(chats, `session-2026-11-16T10-0${minute}-${each.slice(0, 8)}.jsonl`), header(each));
       writeFileSync(join(chats, broken), content);
       const store = readStore(gemini, home, deadlineIn(5_000));
-      const table = { boot: "", namespace: { id: null, initial: true }, rows: [], gaps: [], hidden: [] };
+      const table = {
+        boot: "",
+        namespace: { id: null, initial: true },
+        rows: [],
+        gaps: [],
+        hidden: [],
+        uid: process.getuid?.() ?? -1,
+      };
       const evidence = { at: 0, processes: read(table), stores: store === null ? [] : [store] };
       const nothing = { hosts: [], dialogs: [], directories: {}, problems: [] };
       const { sessions, problems } = deriveSessions({ ...evidence, ...nothing }, [gemini]);

@@ -13,7 +13,7 @@ const lock = "/home/user/.openclaw/tmp/openclaw-1000/gateway.state.lock.sqlite";
 
 const detail = (change: Partial<ProcessDetail> = {}): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv: [], exe: "/usr/bin/node", cwd: "/home/user", env: {}, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
   ...change,
 });
 

@@ -26,7 +26,7 @@ const other = "ses_e1d130adfffegZUOq5aHP2dfB0";
 
 const detail = (argv: string[] | null, env: Record<string, string> = {}): ProcessDetail => ({
   ...{ uid: 0, ours: true, argv, exe: "/usr/bin/opencode", cwd: "/home/user/project", env, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 test.each([
@@ -585,7 +585,14 @@ test.each<[what: string, wanted: Wanted]>([
     ...{ identity: { pid, start: "1", boot: "b" }, parent: 1, session: pid, state: "S", name: "opencode", tty: null },
     ...{ startedAt: 1, detail: detail(["opencode", "serve"], env) },
   }));
-  const table: ProcessTable = { boot: "b", namespace: { id: null, initial: true }, rows, gaps: [], hidden: [] };
+  const table: ProcessTable = {
+    boot: "b",
+    namespace: { id: null, initial: true },
+    rows,
+    gaps: [],
+    hidden: [],
+    uid: process.getuid?.() ?? -1,
+  };
   const { sessions, problems } = await lookAtSessions({
     ...{ adapters: [opencode], env, wanted },
     processes: () => read(table),

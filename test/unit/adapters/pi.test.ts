@@ -10,7 +10,7 @@ const old = "01a1e1c0-f45e-70a2-86a3-796f6feecdeb";
 
 const detail = (argv: string[] | null, exe: string | null, env: Record<string, string> = {}): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv, exe, cwd: "/project", env, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 const node = "/usr/bin/node";

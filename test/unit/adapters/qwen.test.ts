@@ -12,7 +12,7 @@ const again = { QWEN_CODE_NO_RELAUNCH: "true" };
 
 const detail = (argv: string[] | null, env: Record<string, string> | null = {}): ProcessDetail => ({
   ...{ uid: 1000, ours: true, argv, exe: "/usr/bin/node", cwd: "/project", env, lockedFiles: [] },
-  ...{ namespace: null, innerPid: null, sameFiles: true, unread: [] },
+  ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null, unread: [] },
 });
 
 describe("its processes", () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { familyOf, launchOf, type Marks } from "../../../src/core/family.ts";
 import type { ProcessRow, ProcessTable } from "../../../src/core/process.ts";
 import type { Session } from "../../../src/core/session.ts";
-import { ago, boot, claim, derive, host, hosted, ownNamespace, process, record, store } from "./world.ts";
+import { ago, boot, claim, derive, host, hosted, me, ownNamespace, process, record, store } from "./world.ts";
 
 const childMarks = new Map([
   ["speaker", "SPEAKER_SESSION"],
@@ -15,6 +15,7 @@ const tag = (launch: string, sid: number) => ({ AGENTCTL_TAG: launch, AGENTCTL_T
 
 const tableOf = (rows: ProcessRow[]): ProcessTable => ({
   boot,
+  uid: me,
   namespace: { id: ownNamespace, initial: true },
   rows,
   gaps: [],

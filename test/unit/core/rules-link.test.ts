@@ -9,6 +9,7 @@ import {
   badRecord,
   claim,
   derive,
+  fileOf,
   look,
   open,
   problem,
@@ -515,9 +516,10 @@ describe("rule 9: a live process that names no session keeps what may be its own
   });
 
   test("of another user: only where the record is that user's file", () => {
+    const stores = [store("mute", [fileOf(42, record("s1"))])];
     const foreign = silent({ ours: false, uid: 42, env: null });
-    expect(stateOf({ processes: [foreign], stores: [store("mute", [record("s1")])] })).toEqual(["s1 unknown"]);
-    const stranger = silent({ ours: false, uid: 43, env: null });
-    expect(stateOf({ processes: [stranger], stores: [store("mute", [record("s1")])] })).toEqual(["s1 stopped"]);
+    expect(stateOf({ processes: [foreign], stores })).toEqual(["s1 unknown"]);
+    for (const uid of [43, null])
+      expect(stateOf({ processes: [silent({ ours: false, uid, env: null })], stores })).toEqual(["s1 stopped"]);
   });
 });

@@ -1,5 +1,6 @@
 // Rule 10: what was written in another pid namespace proves nothing here, unless we see the process inside.
 import { describe, expect, test } from "bun:test";
+import { read } from "../../../src/core/problem.ts";
 import {
   ago,
   claim,
@@ -102,6 +103,87 @@ describe("an agent in another mount namespace", () => {
       stores: [store("mute", [record("s1")])],
     });
     expect(rows.map((row) => [row.id, row.link])).not.toContainEqual(["s1", "cwd"]);
+  });
+});
+
+describe("a store on a network file system", () => {
+  const shared = { isShared: true };
+  const why = "its store is on a network file system: a process on another host may have it";
+  const mayRun = "announced by process 10, which may run on another host: its store is on a network file system";
+  const bare = { boot: null, namespace: null };
+  const on = (...claims: Parameters<typeof store>[2] & object) => [store("speaker", [record("s1")], claims, shared)];
+  const cases: [name: string, world: World, expected: Seen[]][] = [
+    ["without an announcement", { stores: on() }, [unknown("s1", why)]],
+    [
+      "with a process here",
+      { processes: [process(10, "speaker")], stores: on(claim(10, "s1")) },
+      [running("s1", [10], "announced")],
+    ],
+    ["with a dead process of this boot", { stores: on(claim(10, "s1")) }, [stopped("s1")]],
+    [
+      "with a dead process of this host",
+      { host: "m1", stores: on(claim(10, "s1", { ...bare, host: "m1" })) },
+      [stopped("s1")],
+    ],
+    [
+      "with a process of no host that is named",
+      { host: "m1", stores: on(claim(10, "s1", bare)) },
+      [unknown("s1", mayRun)],
+    ],
+    [
+      "with a process of another boot, which may be one of another host",
+      { stores: on(claim(10, "s1", { boot: "boot-0" })) },
+      [unknown("s1", mayRun)],
+    ],
+    [
+      "with a pid alone that a process here has, too",
+      {
+        processes: [process(10, "speaker", { argv: ["speaker", "helper"] })],
+        stores: on(claim(10, "s1", { ...bare, start: null })),
+      },
+      [unknown("s1", mayRun)],
+    ],
+    [
+      "with pid and start of a process here",
+      { processes: [process(10, "speaker")], stores: on(claim(10, "s1", bare)) },
+      [running("s1", [10], "announced")],
+    ],
+  ];
+  test.each(cases)("%s", (_name, world, expected) => expect(look(world)).toEqual(expected));
+
+  test("another user's word that a process of this host is dead proves nothing", () => {
+    const word = { pid: 10, uid: 42, reading: read(claim(10, "s1")) };
+    expect(look({ stores: on(word) })).toEqual([unknown("s1", why)]);
+  });
+
+  test("a process in a directory of the same name may be on another host: nothing is linked by directory", () => {
+    const stores = [store("mute", [record("s1")], [], shared)];
+    expect(look({ processes: [process(10, "mute")], stores })[0]).toMatchObject({ id: "s1", state: "unknown" });
+  });
+});
+
+describe("an announcement that names another host", () => {
+  const far = { boot: null, host: "m2" };
+  const elsewhere = unknown("s1", "announced by process 10 of another host (machine id m2)");
+  const stores = [store("speaker", [record("s1")], [claim(10, "s1", far)])];
+
+  test("fits no process here, whatever its number and start", () => {
+    const world = { host: "m1", processes: [process(10, "speaker", { argv: ["speaker", "helper"] })], stores };
+    expect(look(world)).toEqual([elsewhere]);
+    expect(look({ ...world, host: "m2", processes: [process(10, "speaker")] })).toEqual([
+      running("s1", [10], "announced"),
+    ]);
+  });
+
+  test("is one of a container here, which may have a machine id of its own, if that very process is seen", () => {
+    const contained = [store("speaker", [s1], [{ ...word, ...far, pid: 7 }])];
+    expect(look({ host: "m1", processes: [inside()], stores: contained })).toEqual([running("s1", [500], "announced")]);
+    const recycled = inside({ start: "7777", argv: ["speaker", "helper"] });
+    expect(look({ host: "m1", processes: [recycled], stores: contained })[0]?.state).toBe("unknown");
+  });
+
+  test("says nothing about this host where its own id is not known", () => {
+    expect(look({ processes: [process(10, "speaker")], stores })).toEqual([running("s1", [10], "announced")]);
   });
 });
 

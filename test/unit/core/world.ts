@@ -21,6 +21,9 @@ export const now = Date.UTC(2026, 10, 15, 12);
 export const ago = (minutes: number): number => now - minutes * 60_000;
 export const boot = "boot-1";
 export const ownNamespace = "pid:[1]";
+/** We, and another user of this machine. */
+export const me = 1000;
+const somebody = 42;
 
 /** speaker announces by file; mute says nothing; pool has hosts that answer; locker holds locks, also in its hosts. */
 export type Agent = "speaker" | "mute" | "pool" | "locker";
@@ -58,10 +61,10 @@ export const rules: AgentRules[] = [
 export type RowChange = Partial<Omit<ProcessRow, "identity" | "detail">> &
   Partial<ProcessDetail> & { start?: string; boot?: string };
 
-/** A live process of the agent, of ours, in /project, ten minutes old. */
+/** A live process of the agent, of ours, in /project, ten minutes old. With `ours: false` it is another user's. */
 export function process(pid: number, agent: Agent, change: RowChange = {}): ProcessRow {
   const detail: ProcessDetail = {
-    uid: 1000,
+    uid: change.ours === false ? somebody : me,
     ours: true,
     argv: [agent],
     exe: `/usr/bin/${agent}`,
@@ -71,6 +74,7 @@ export function process(pid: number, agent: Agent, change: RowChange = {}): Proc
     namespace: ownNamespace,
     innerPid: pid,
     sameFiles: true,
+    confinement: null,
     unread: [],
   };
   for (const key of Object.keys(detail)) if (key in change) Object.assign(detail, { [key]: Reflect.get(change, key) });
@@ -153,20 +157,28 @@ export const claim = (pid: number, session: string, change: Partial<PidClaim> = 
 
 export const badClaim = (pid: number): Store["claims"][number] => ({
   pid,
+  uid: me,
   reading: unread(problem("claim-unreadable", pid === anyPid ? "/live" : `/live/${pid}.json`)),
 });
 
-/** Whose the record files are: not the uid of `process`, so another user's process has no business with them. */
-const recordOwner = 42;
+/** The same as a file of this user. */
+export const fileOf = (uid: number, value: NativeRecord): Store["rows"][number] => ({
+  id: value.id,
+  reading: read(value),
+  writtenAt: value.writtenAt,
+  uid,
+});
 
 export const badRecord = (id: string): Store["rows"][number] => ({
   id,
   writtenAt: null,
-  uid: recordOwner,
+  uid: me,
   reading: unread(problem("record-unreadable", `/records/${id}.jsonl`, "its record cannot be read: EIO")),
 });
 
-type StoreChange = Partial<Pick<Store, "home" | "names" | "onRootDevice" | "listing" | "nameless">>;
+type StoreChange = Partial<
+  Pick<Store, "home" | "names" | "onRootDevice" | "listing" | "nameless" | "isShared" | "namedOnlyIn" | "mayHoldOthers">
+>;
 
 export function store(
   agent: Agent,
@@ -181,10 +193,8 @@ export function store(
     names: [home],
     onRootDevice: true,
     listing: read(rows.length),
-    rows: rows.map((row) =>
-      "reading" in row ? row : { id: row.id, reading: read(row), writtenAt: row.writtenAt, uid: recordOwner },
-    ),
-    claims: claims.map((word) => ("reading" in word ? word : { pid: word.pid, reading: read(word) })),
+    rows: rows.map((row) => ("reading" in row ? row : fileOf(me, row))),
+    claims: claims.map((word) => ("reading" in word ? word : { pid: word.pid, reading: read(word), uid: me })),
     successions: [],
     ...change,
   };
@@ -211,6 +221,8 @@ export const host = (
 });
 
 export interface World {
+  host?: string;
+  othersAreHidden?: boolean;
   processes?: ProcessRow[] | "failed";
   table?: Partial<ProcessTable>;
   stores?: Store[];
@@ -227,6 +239,7 @@ export function evidence(world: World): Evidence {
       ? unread(problem("processes-unreadable", "/proc"))
       : read({
           boot,
+          uid: me,
           namespace: { id: ownNamespace, initial: true },
           rows: processes,
           gaps: [],
@@ -235,6 +248,8 @@ export function evidence(world: World): Evidence {
         });
   return {
     at: world.at ?? now,
+    host: world.host ?? null,
+    othersAreHidden: world.othersAreHidden ?? false,
     processes: table,
     stores: world.stores ?? [],
     hosts: world.hosts ?? [],

@@ -1,0 +1,89 @@
+// Which process listens on a unix socket, by the kernel's word: the credentials that it had when it began to listen.
+import { closeSync } from "node:fs";
+import { callDarwin, callLibc, callLinux } from "./libc.ts";
+
+export type Peer =
+  | { kind: "listener"; pid: number; uid: number }
+  /** Nothing listens there. */
+  | { kind: "nobody" }
+  /** It takes no more connections: it is suspended, or does not keep up. */
+  | { kind: "busy" }
+  | { kind: "unknown"; why: string };
+
+/** Connects without waiting, asks the kernel, and hangs up without a word. */
+export function peerOf(path: string): Peer {
+  const address = addressOf(path);
+  if (address === null) return { kind: "unknown", why: "the path is too long for a socket" };
+  const made = callLibc((libc) =>
+    libc.socket(AF_UNIX, isLinux ? SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC : SOCK_STREAM, 0),
+  );
+  if (made === null) return { kind: "unknown", why: "the C library is not known" };
+  if (made.result < 0) return { kind: "unknown", why: made.code };
+  const fd = made.result;
+  try {
+    const connected = callLibc((libc) => libc.connect(fd, address.bytes, address.length));
+    switch (connected?.code) {
+      case "":
+        return isLinux ? linuxPeer(fd) : darwinPeer(fd);
+      case "ECONNREFUSED":
+      case "ENOENT":
+      case "ENOTSOCK":
+        return { kind: "nobody" };
+      case "EAGAIN":
+        return { kind: "busy" };
+      default:
+        return { kind: "unknown", why: connected?.code ?? "" };
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const isLinux = process.platform === "linux";
+
+const AF_UNIX = 1;
+const SOCK_STREAM = 1;
+const SOCK_NONBLOCK = 0o4000;
+const SOCK_CLOEXEC = 0o2000000;
+
+/** Larger than needed: small buffers may move while ffi looks at them. */
+const memory = (): Uint8Array<ArrayBuffer> => new Uint8Array(new ArrayBuffer(4096));
+
+/** struct sockaddr_un: the family in two bytes (macOS: the length, then the family), then the path, which ends with a NUL. */
+function addressOf(path: string): { bytes: Uint8Array<ArrayBuffer>; length: number } | null {
+  const text = Buffer.from(path);
+  const longest = isLinux ? 107 : 103;
+  if (text.length > longest || text.includes(0)) return null;
+  const bytes = memory();
+  bytes.set(isLinux ? [AF_UNIX, 0] : [text.length + 3, AF_UNIX]);
+  bytes.set(text, 2);
+  return { bytes, length: text.length + 3 };
+}
+
+/** struct ucred of SO_PEERCRED: pid, uid, gid. */
+function linuxPeer(fd: number): Peer {
+  const credentials = memory();
+  const length = new Uint32Array(new ArrayBuffer(4096));
+  length[0] = 12;
+  const asked = callLinux((libc) => libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, length));
+  if (asked?.result !== 0) return { kind: "unknown", why: asked?.code ?? "" };
+  const at = new DataView(credentials.buffer);
+  return { kind: "listener", pid: at.getInt32(0, true), uid: at.getUint32(4, true) };
+}
+
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+
+/** <sys/un.h>. Never run on a Mac. */
+function darwinPeer(fd: number): Peer {
+  const [uid, gid, pid, length] = [memory(), memory(), memory(), new Uint32Array(new ArrayBuffer(4096))];
+  length[0] = 4;
+  const asked = callDarwin((libc) => libc.getpeereid(fd, uid, gid));
+  const named = callDarwin((libc) => libc.getsockopt(fd, SOL_LOCAL, LOCAL_PEERPID, pid, length));
+  if (asked?.result !== 0 || named?.result !== 0) return { kind: "unknown", why: asked?.code || (named?.code ?? "") };
+  const at = (bytes: Uint8Array<ArrayBuffer>): number => new DataView(bytes.buffer).getUint32(0, true);
+  return { kind: "listener", pid: at(pid), uid: at(uid) };
+}
+
+const SOL_LOCAL = 0;
+const LOCAL_PEERPID = 2;
