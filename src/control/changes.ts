@@ -94,7 +94,8 @@ async function patchIn(
       throw new AgentctlError("failed", `git ${args[0]}: ${answer.err}\n${place} is a partial clone`, {
         hint: `agentctl fetches nothing; git -C ${place} diff ${commit} fetches what is missing`,
       });
-    return textOf(args, answer);
+    textOf(args, answer);
+    return answer.out;
   };
   const isBefore = (path: string): boolean => isOlder(join(place, path), at);
   const others = namesIn(await ask(["ls-files", "--others", "--exclude-standard", "-z"]));

@@ -135,22 +135,16 @@ async function readSettings(
 }
 
 /** What the worktrees of a repository share, and what each has of its own. */
-const sharedFiles = [
-  "objects",
-  "refs",
-  "reftable",
-  "packed-refs",
-  "shallow",
-  "info/exclude",
-  "info/attributes",
-  "info/grafts",
-];
+const sharedFiles = ["refs", "reftable", "packed-refs", "shallow", "info/exclude", "info/attributes", "info/grafts"];
 
 function buildView(folder: string, { own, common }: Found, settings: Map<string, string>): void {
-  mkdirSync(join(folder, "info"), { recursive: true });
+  for (const name of ["info", "objects/info"]) mkdirSync(join(folder, name), { recursive: true });
   const link = (from: string, name: string): void => {
     if (isThere(join(from, name))) symlinkSync(join(from, name), join(folder, name));
   };
+  // What git writes here (for a new file the empty object) stays here.
+  symlinkSync(join(common, "objects"), join(folder, "theirs"));
+  writeFileSync(join(folder, "objects/info/alternates"), "../theirs\n");
   for (const name of sharedFiles) link(common, name);
   link(own, "info/sparse-checkout");
   for (const name of readdirSync(own)) if (name.startsWith("sharedindex.")) link(own, name);

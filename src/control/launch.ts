@@ -137,7 +137,8 @@ export class StartedLaunch {
 
   private note(session: string | null): void {
     const { adapter, home, env, note, order } = this.wanted;
-    const at = new Date().toISOString();
+    // Also in a note that is written again when the agent has told its session: what it wrote before that is its own.
+    const at = new Date(this.place.at).toISOString();
     const prompt = order.prompt.slice(0, promptKept);
     const { agent } = adapter;
     writeNote(env, { ...note, id: this.id, agent, home, session, at, permission: order.permission, prompt });

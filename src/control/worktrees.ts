@@ -188,7 +188,7 @@ async function missingIn(path: string, { root, isBare }: Repository, env: Enviro
 }
 
 /** Changed, staged and new files; ignored ones are nobody's work. null: git cannot say. */
-export async function dirtyFiles(root: string, env: Environment): Promise<string[] | null> {
+async function dirtyFiles(root: string, env: Environment): Promise<string[] | null> {
   const { ok, out } = await statusOf(root, [], env);
   return ok ? entriesIn(out).map(({ path }) => path) : null;
 }
