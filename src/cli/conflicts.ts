@@ -2,8 +2,7 @@
 import type { Conflict } from "../control/conflict-groups.ts";
 import type { Conflicts } from "../control/radar.ts";
 import type { Session } from "../core/session.ts";
-import { someOf } from "../lib/some-of.ts";
-import { oneLine } from "../lib/width.ts";
+import { oneLine, someOf } from "../lib/width.ts";
 import type { Row } from "./sessions.ts";
 
 const shownConflicts = 5;
@@ -19,7 +18,7 @@ export function conflictLines({ conflicts, omitted, unseen }: Conflicts, rows: r
   const more = conflicts.length - Math.min(conflicts.length, shownConflicts) + omitted;
   const lines = [
     ...conflicts.slice(0, shownConflicts).map((conflict) => conflictText(conflict, refs)),
-    ...(more > 0 ? [`… and ${more} more conflicts; agentctl list --json shows them`] : []),
+    ...(more > 0 ? [`… and ${more} more conflicts; agentctl list --json shows more`] : []),
     ...(unseen.length > 0 ? [unseenText(unseen)] : []),
   ];
   return lines.map((line) => `agentctl: ${line}\n`).join("");

@@ -1,7 +1,6 @@
 // agentctl diff: what a session changed in its place since it began, committed or not.
 import { beginningOf, patchSince } from "../control/changes.ts";
-import { someOf } from "../lib/some-of.ts";
-import { oneLine, plainText } from "../lib/width.ts";
+import { oneLine, plainText, someLines, someOf } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
 import { writtenSince } from "../observe/wanted.ts";
 import { isTerminal } from "../sys/stdout.ts";
@@ -34,8 +33,10 @@ export const diff: Command = {
     );
     if (beginning.isGuessed)
       context.err(`agentctl: since ${beginning.commit.slice(0, 12)}, the last commit before it began\n`);
-    for (const { session, ref } of others)
-      context.err(`agentctl: ${session.agent} ${ref} worked in the same place since; its changes are in here, too\n`);
+    const told = others.map(
+      ({ session, ref }) => `${session.agent} ${ref} worked in the same place since; its changes are in here, too`,
+    );
+    for (const line of someLines(told, mostNamed)) context.err(`agentctl: ${line}\n`);
     const { patch, before, unshown } = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
     if (before.length > 0)
       context.err(`agentctl: not in here, last touched before it began: ${plainText(someOf(before, mostNamed))}\n`);

@@ -7,7 +7,7 @@ import { type Stopped, stopSessions } from "../control/stop.ts";
 import { vanished } from "../core/derive.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { oneLine } from "../lib/width.ts";
+import { oneLine, someLines } from "../lib/width.ts";
 import { checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -139,15 +139,16 @@ const leftoverJson = ({ row, why }: Leftover) => ({
   why,
 });
 
+/** --json has them all. */
+const mostLeft = 20;
+
 function stopText(answer: Stopped, row: Row): string {
   const { leftovers, survivors } = answer;
-  const lines = [`${row.ref} ${headline(answer, row)}`];
-  for (const { row: left, why } of [...survivors, ...leftovers])
-    lines.push(
-      `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${why}`,
-    );
-  if (leftovers.length > 0) lines.push(`  --leftovers ends them, too`);
-  return `${lines.join("\n")}\n`;
+  const left = [...survivors, ...leftovers].map(
+    (each) => `left: pid ${each.row.identity.pid} ${oneLine(leftoverJson(each).command).slice(0, 60)}: ${each.why}`,
+  );
+  const below = [...someLines(left, mostLeft), ...(leftovers.length > 0 ? ["--leftovers ends them, too"] : [])];
+  return [`${row.ref} ${headline(answer, row)}`, ...below.map((line) => `  ${line}`), ""].join("\n");
 }
 
 function headline({ session, ended, said, failure }: Stopped, row: Row): string {

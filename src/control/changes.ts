@@ -3,7 +3,7 @@ import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
-import { someOf } from "../lib/some-of.ts";
+import { someOf } from "../lib/width.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
 import { git, inView, textOf } from "./git.ts";

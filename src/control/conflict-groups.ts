@@ -56,6 +56,7 @@ function fileConflicts(
   for (const files of alike.slice(0, mostFileConflicts)) {
     const [first] = files;
     const members = first === undefined ? [] : membersOf(first[1], places);
+    members.sort((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
     if (members.length < 2) continue;
     const key = members.map((each) => numbers.get(each)).join(" ");
     const group = groups.get(key) ?? { kind: "file", sessions: members.map(({ session }) => session), files: [] };
