@@ -68,7 +68,9 @@ async function look(group: string, args: Arguments, context: Context): Promise<C
     const end = session.endedAt ?? (session.status.state === "stopped" ? session.updatedAt : at);
     const wallMs = session.startedAt === null || end === null ? null : Math.max(0, end - session.startedAt);
     const beginning = await known(row, context);
-    const changes = beginning === null ? null : await changesSince(beginning, context.env);
+    const { changes, unshown } =
+      beginning === null ? { changes: null, unshown: [] } : await changesSince(beginning, context.env);
+    for (const text of unshown) context.err(`agentctl: ${row.ref}: ${oneLine(text)}\n`);
     const patch = beginning === null || !wantsPatch ? null : (await patchSince(beginning, context.env)).patch;
     compared.push({ row, wallMs, changes, patch, check: null });
   }

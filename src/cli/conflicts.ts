@@ -1,21 +1,38 @@
-// Sessions in each other's way, in words and as JSON.
-import type { Conflict } from "../control/radar.ts";
-import { oneLine } from "../lib/width.ts";
+// Sessions in each other's way, in words and as JSON. However many there are, the words stay few.
+import type { Conflict } from "../control/conflict-groups.ts";
+import type { Conflicts } from "../control/radar.ts";
+import type { Session } from "../core/session.ts";
+import { oneLine, someOf } from "../lib/width.ts";
 import type { Row } from "./sessions.ts";
 
+const shownConflicts = 5;
 const shownFiles = 3;
+const shownSessions = 3;
+const shownPlaces = 3;
 
-export const conflictsJson = (conflicts: readonly Conflict[]) =>
+export const conflictsJson = ({ conflicts }: Conflicts) =>
   conflicts.map(({ kind, sessions, files }) => ({ kind, sessions: sessions.map(({ id }) => id), files }));
 
-export const conflictLines = (conflicts: readonly Conflict[], rows: readonly Row[]): string =>
-  conflicts.map((conflict) => `agentctl: ${conflictText(conflict, rows)}\n`).join("");
+export function conflictLines({ conflicts, omitted, unseen }: Conflicts, rows: readonly Row[]): string {
+  const refs = new Map(rows.map(({ session, ref }) => [session, ref]));
+  const more = conflicts.length - Math.min(conflicts.length, shownConflicts) + omitted;
+  const lines = [
+    ...conflicts.slice(0, shownConflicts).map((conflict) => conflictText(conflict, refs)),
+    ...(more > 0 ? [`… and ${more} more conflicts; agentctl list --json shows more`] : []),
+    ...(unseen.length > 0 ? [unseenText(unseen)] : []),
+  ];
+  return lines.map((line) => `agentctl: ${line}\n`).join("");
+}
 
-export function conflictText({ kind, sessions, files }: Conflict, rows: readonly Row[]): string {
-  const [a = "", b = ""] = sessions.map(
-    (session) => `${session.agent} ${rows.find((row) => row.session === session)?.ref ?? session.id ?? "?"}`,
-  );
-  if (kind === "index") return oneLine(`${a} and ${b} are at work in one worktree: ${sessions[0].cwd ?? ""}`);
-  const more = files.length > shownFiles ? `, and ${files.length - shownFiles} more` : "";
-  return oneLine(`${a} and ${b} have both changed ${files.slice(0, shownFiles).join(", ")}${more}`);
+export const unseenText = (unseen: readonly string[]): string =>
+  oneLine(`changed files were not compared, git did not answer: ${someOf(unseen, shownPlaces)}`);
+
+export function conflictText({ kind, sessions, files }: Conflict, refs: ReadonlyMap<Session, string>): string {
+  const names = sessions
+    .slice(0, sessions.length === shownSessions + 1 ? sessions.length : shownSessions)
+    .map((session) => `${session.agent} ${refs.get(session) ?? session.id ?? "?"}`);
+  const last = sessions.length > names.length ? `${sessions.length - names.length} more` : names.pop();
+  const all = `${names.join(", ")} and ${last}`;
+  if (kind === "index") return oneLine(`${all} are at work in one worktree: ${sessions[0]?.cwd ?? ""}`);
+  return oneLine(`${all} have ${sessions.length === 2 ? "both" : "all"} changed ${someOf(files, shownFiles)}`);
 }

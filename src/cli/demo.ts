@@ -8,7 +8,7 @@ import { deadlineIn, pause } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
-import { type DetachedProcess, runAndShow, spawnDetached } from "../sys/spawn.ts";
+import { type DetachedProcess, runCommand, showCommand, spawnDetached } from "../sys/spawn.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
 import { paint, terminalOf } from "./render.ts";
@@ -52,6 +52,8 @@ const cast = [
   },
   { name: "gardener", steps: ["prompt:Update the dependencies", "say:Updated 4 of them, tests pass.", "end", "idle"] },
 ] as const;
+
+const commandMs = 60_000;
 
 /** Ctrl-C in the middle of the tour: the agents must not stay behind. */
 const interrupted = (): Promise<never> =>
@@ -161,8 +163,12 @@ class Tour {
   }
 
   private async states(): Promise<Map<string, string>> {
-    const text = await runAndShow([...selfCommand(), "list", "-a", "--agent", "demo", "--json"], this.env, "capture");
-    const { sessions } = JSON.parse(text) as { sessions: { id: string; home: string; status: string }[] };
+    const { out } = await runCommand([...selfCommand(), "list", "-a", "--agent", "demo", "--json"], {
+      cwd: this.root,
+      env: this.env,
+      mostMs: commandMs,
+    });
+    const { sessions } = JSON.parse(out) as { sessions: { id: string; home: string; status: string }[] };
     return new Map(sessions.filter(({ home }) => home.startsWith(this.root)).map(({ id, status }) => [id, status]));
   }
 
@@ -181,7 +187,7 @@ class Tour {
   /** Runs the real command and shows it as a person would have typed it. */
   private async show(...args: string[]): Promise<void> {
     this.context.out(`${paint(`$ agentctl ${args.join(" ")}`, "cyan", terminalOf(this.context))}\n`);
-    await runAndShow([...selfCommand(), ...args], this.env, "show");
+    await showCommand([...selfCommand(), ...args], this.env, commandMs);
     if (isTerminal(1)) await pause(700);
   }
 

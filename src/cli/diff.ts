@@ -1,6 +1,6 @@
 // agentctl diff: what a session changed in its place since it began, committed or not.
 import { beginningOf, patchSince } from "../control/changes.ts";
-import { plainText } from "../lib/width.ts";
+import { oneLine, plainText, someLines, someOf } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
 import { writtenSince } from "../observe/wanted.ts";
 import type { Command } from "./command.ts";
@@ -32,11 +32,14 @@ export const diff: Command = {
     );
     if (beginning.isGuessed)
       context.err(`agentctl: since ${beginning.commit.slice(0, 12)}, the last commit before it began\n`);
-    for (const { session, ref } of others)
-      context.err(`agentctl: ${session.agent} ${ref} worked in the same place since; its changes are in here, too\n`);
-    const { patch, before } = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
+    const told = others.map(
+      ({ session, ref }) => `${session.agent} ${ref} worked in the same place since; its changes are in here, too`,
+    );
+    for (const line of someLines(told, mostNamed)) context.err(`agentctl: ${line}\n`);
+    const { patch, before, unshown } = await patchSince(beginning, context.env, args.has("--stat") ? ["--stat"] : []);
     if (before.length > 0)
-      context.err(`agentctl: not in here, last touched before it began: ${plainText(shortened(before))}\n`);
+      context.err(`agentctl: not in here, last touched before it began: ${plainText(someOf(before, mostNamed))}\n`);
+    for (const text of unshown) context.err(`agentctl: ${oneLine(text)}\n`);
     // Bytes, because a patch that was cleaned would not apply.
     context.out(Buffer.from(patch));
     if (patch === "") context.err("agentctl: nothing changed\n");
@@ -45,8 +48,3 @@ export const diff: Command = {
 };
 
 const mostNamed = 5;
-
-const shortened = (paths: readonly string[]): string =>
-  [...paths.slice(0, mostNamed), ...(paths.length > mostNamed ? [`and ${paths.length - mostNamed} more`] : [])].join(
-    ", ",
-  );

@@ -3,7 +3,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { adapters } from "../adapters/registry.ts";
 import { findProgram, installedVersion } from "../control/binary.ts";
 import { agentctlHome, readNotes } from "../control/notes.ts";
-import { conflictsOf } from "../control/radar.ts";
+import { type Conflicts, conflictsOf } from "../control/radar.ts";
 import { deriveSessions } from "../core/derive.ts";
 import type { Evidence } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
@@ -12,7 +12,7 @@ import { failureText, isGone } from "../observe/failure.ts";
 import { observe } from "../observe/observe.ts";
 import { cacheProblems } from "../observe/record-cache.ts";
 import type { Command, Context } from "./command.ts";
-import { conflictText } from "./conflicts.ts";
+import { conflictText, unseenText } from "./conflicts.ts";
 import { paint, terminalOf, withTilde } from "./render.ts";
 
 interface Check {
@@ -46,13 +46,7 @@ export const doctor: Command = {
     checks.push(
       ...[...problems, ...cacheProblems(context.env)].filter((problem) => !told.has(problem)).map(problemCheck),
     );
-    for (const conflict of await conflictsOf(sessions, context.env))
-      checks.push({
-        what: "conflict",
-        ok: true,
-        found: conflictText(conflict, []),
-        advice: "agentctl diff shows what each of them did",
-      });
+    checks.push(...conflictChecks(await conflictsOf(sessions, context.env)));
     const unknown = sessions.filter(({ status }) => status.state === "unknown").length;
     if (unknown > 0)
       checks.push({
@@ -67,6 +61,16 @@ export const doctor: Command = {
     return complete && unknown === 0 ? 0 : 8;
   },
 };
+
+function conflictChecks({ conflicts, unseen }: Conflicts): Check[] {
+  const what = "conflict";
+  const advice = "agentctl diff shows what each of them did";
+  const found = conflicts.map((conflict) => ({ what, ok: true, found: conflictText(conflict, new Map()), advice }));
+  const slow = "run git status there: it may be slow, or wait for something that its configuration names";
+  return unseen.length === 0
+    ? found
+    : [...found, { what: "conflicts", ok: true, found: unseenText(unseen), advice: slow }];
+}
 
 function processChecks({ processes }: Evidence): Check[] {
   const what = "process table";

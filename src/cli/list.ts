@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { adapterNamed, adapters } from "../adapters/registry.ts";
-import { type Conflict, conflictsOf } from "../control/radar.ts";
+import { type Conflicts, conflictsOf } from "../control/radar.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { jsonLine } from "../lib/width.ts";
 import { placeOf } from "../observe/place.ts";
@@ -147,11 +147,16 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
   for (const [index, row] of rows.entries()) rows[index] = (await counting?.(row, context)) ?? row;
   const unopened = all.unopened.filter(({ agent }) => wanted.agents.length === 0 || wanted.agents.includes(agent));
   const older = wanted.stopped === noneStopped ? 0 : unopened.reduce((sum, { ids }) => sum + ids.length, 0);
-  const omitted = { older: older + matching.length - recent.length, beyondLimit: recent.length - rows.length };
   const conflicts = await conflictsOf(
     all.rows.map(({ session }) => session),
     context.env,
   );
+  const omitted = {
+    older: older + matching.length - recent.length,
+    beyondLimit: recent.length - rows.length,
+    conflicts: conflicts.omitted,
+    places: conflicts.unseen.length,
+  };
   const text = args.has("--json") ? listJson(all, rows, omitted, conflicts) : listText(all, rows, omitted, context);
   // The time of asking changes with every look; what is compared between two looks is the rest.
   const { complete, problems } = all;
@@ -161,12 +166,16 @@ async function answer(all: Rows, wanted: Selection, counting: Counting, args: Ar
   return { text, fingerprint, problems: `${problemLines(all.problems)}${warnings}`, complete: all.complete };
 }
 
-function listJson(
-  all: Rows,
-  rows: readonly Row[],
-  omitted: { older: number; beyondLimit: number },
-  conflicts: readonly Conflict[],
-): string {
+interface Omitted {
+  older: number;
+  beyondLimit: number;
+  /** Groups of files in the way of several sessions, beyond those that are told. */
+  conflicts: number;
+  /** Places whose changed files git did not tell in time. */
+  places: number;
+}
+
+function listJson(all: Rows, rows: readonly Row[], omitted: Omitted, conflicts: Conflicts): string {
   const at = new Date(all.at).toISOString();
   const { complete, problems } = all;
   return jsonLine({
@@ -183,12 +192,7 @@ function listJson(
 
 const unreadNote = "No sessions that could be read; agentctl doctor says what could not.";
 
-function listText(
-  all: Rows,
-  rows: readonly Row[],
-  omitted: { older: number; beyondLimit: number },
-  context: Context,
-): string {
+function listText(all: Rows, rows: readonly Row[], omitted: Omitted, context: Context): string {
   const notes = [
     rows.length > 0 ? null : all.complete ? "No sessions." : unreadNote,
     omitted.older > 0 ? `${omitted.older} older not shown (--since 90d shows more).` : null,

@@ -7,7 +7,7 @@ import { type Stopped, stopSessions } from "../control/stop.ts";
 import { vanished } from "../core/derive.ts";
 import type { Leftover } from "../core/family.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { jsonLine, oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine, someLines } from "../lib/width.ts";
 import { checkKnown } from "./acted-row.ts";
 import { parseDuration } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
@@ -206,15 +206,17 @@ const leftoverJson = ({ row, why }: Leftover) => ({
   why,
 });
 
+/** --json has them all. */
+const mostLeft = 20;
+
 function stopText(answer: Stopped, row: Row, server: Server | undefined): string {
   const { leftovers, survivors } = answer;
-  const lines = [server === undefined ? `${row.ref} ${headline(answer, row)}` : servedHeadline(answer, row, server)];
-  for (const { row: left, why } of [...survivors, ...leftovers])
-    lines.push(
-      `  left: pid ${left.identity.pid} ${oneLine(leftoverJson({ row: left, why }).command).slice(0, 60)}: ${oneLine(why)}`,
-    );
-  if (leftovers.length > 0) lines.push(`  --leftovers ends them, too`);
-  return `${lines.join("\n")}\n`;
+  const head = server === undefined ? `${row.ref} ${headline(answer, row)}` : servedHeadline(answer, row, server);
+  const left = [...survivors, ...leftovers].map((each) =>
+    oneLine(`left: pid ${each.row.identity.pid} ${oneLine(leftoverJson(each).command).slice(0, 60)}: ${each.why}`),
+  );
+  const below = [...someLines(left, mostLeft), ...(leftovers.length > 0 ? ["--leftovers ends them, too"] : [])];
+  return [head, ...below.map((line) => `  ${line}`), ""].join("\n");
 }
 
 /** Of a session that lived in a server when the command began. */

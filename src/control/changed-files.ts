@@ -1,33 +1,70 @@
 // Which files live sessions have changed, by git and by their records.
-import { relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import type { LineFacts, Message } from "../adapters/adapter.ts";
 import { adapterNamed } from "../adapters/registry.ts";
-import { deadlineIn, within } from "../lib/deadline.ts";
+import { AgentctlError } from "../core/problem.ts";
+import { deadlineIn } from "../lib/deadline.ts";
 import { entriesBackward, readHistory } from "../observe/conversation.ts";
 import { errorCode } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { recordAt } from "../observe/records.ts";
+import { openScratch } from "../sys/scratch.ts";
+import { openView, type ViewWish } from "./git-view.ts";
 import type { Live } from "./radar.ts";
-import { dirtyFiles } from "./worktrees.ts";
+import { filteredAmong, namesIn, untouchedAmong } from "./view-files.ts";
 
-/** A repository that takes longer to look at is passed over: a list must not wait for it. */
+/** A repository that takes longer to look at is passed over, and that is said: a list must not wait for it. */
 const patienceMs = 400;
+const mostAtOnce = 8;
 
-export async function changedFiles(places: ReadonlySet<string>, env: Environment): Promise<Map<string, string[]>> {
+export interface ChangedFiles {
+  /** By place. */
+  files: Map<string, string[]>;
+  /** Places where git did not answer in time, or could not. */
+  unseen: string[];
+}
+
+export async function changedFiles(places: ReadonlySet<string>, env: Environment): Promise<ChangedFiles> {
   const deadline = deadlineIn(patienceMs);
-  const found = await Promise.all(
-    [...places].map(
-      async (place) =>
-        [
-          place,
-          (await within(
-            deadline,
-            dirtyFiles(place, env).catch(() => null),
-          )) ?? [],
-        ] as const,
-    ),
-  );
-  return new Map(found);
+  const files = new Map<string, string[]>();
+  const unseen: string[] = [];
+  const queue = [...places].map((place, number) => ({ place, number }));
+  if (queue.length === 0) return { files, unseen };
+  const scratch = openScratch();
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const { place, number } = next;
+      const wish = { env, folder: join(scratch.folder, String(number)), mostMs: deadline.remainingMs() };
+      const changed = deadline.isOver() ? null : await changedIn(place, wish);
+      if (changed === null) unseen.push(place);
+      else files.set(place, changed);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: mostAtOnce }, work));
+    return { files, unseen };
+  } finally {
+    scratch.remove();
+  }
+}
+
+/** null: git cannot say. */
+async function changedIn(place: string, wish: ViewWish): Promise<string[] | null> {
+  try {
+    const opened = await openView(place, wish);
+    if (!opened.ok) return null;
+    const { view } = opened;
+    const status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
+    const { ok, out } = await view.git(status);
+    if (!ok) return null;
+    const paths = namesIn(out).map((line) => line.slice(3));
+    const filtered = [...(await filteredAmong(paths, view)).values()].flat();
+    const untouched = await untouchedAmong(filtered, view);
+    return paths.filter((path) => !untouched.has(path));
+  } catch (error) {
+    if (error instanceof AgentctlError) return null;
+    throw error;
+  }
 }
 
 const lookedAt = 300;

@@ -1,46 +1,81 @@
-// Plain git, asked with arguments. The caller's environment must not turn it to another repository.
+// Plain git, asked with arguments. The caller's environment must not turn it to another repository. `git` looks: it runs no program
+// that a repository names, and never touches the network. `gitAsPerson` acts: filters and hooks run as in the person's own git.
+import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Environment } from "../observe/homes.ts";
-import { runCommand } from "../sys/spawn.ts";
+import { openScratch } from "../sys/scratch.ts";
+import { askGitAsPerson, askGitQuietly, type GitAnswer } from "./git-process.ts";
+import { type Opened, openView, type View } from "./git-view.ts";
 
-export interface GitAnswer {
-  ok: boolean;
-  out: string;
-  /** What it said about it, for people. */
-  err: string;
-}
+export type { GitAnswer } from "./git-process.ts";
 
-const mostMs = 10 * 60_000;
+/** A large repository on a slow disk takes its time. One that never answers, like a pipe for a configuration, is given up. */
+const lookingMs = 60_000;
+/** A checkout may fetch large files through a filter. */
+const actingMs = 10 * 60_000;
+const graceMs = 1_000;
 
-/** A repository's own settings name programs that git would run for us just because we look. */
-const harmless = ["-c", "core.fsmonitor=false"];
+/**
+ * These commands read refs, commits and git's own files. Without hooks and network no setting makes them run a program. All others
+ * are asked in a view of the repository, which has none of its settings.
+ */
+const plain = new Set([
+  ...["rev-parse", "rev-list", "merge-base", "cat-file", "hash-object", "config"],
+  ...["for-each-ref", "show-ref", "symbolic-ref", "check-ref-format", "update-ref", "branch", "worktree"],
+]);
 
-/** `place`: where it is asked. Reading takes no lock, and nobody is asked for a password. */
+/** Looks. `place`: where it is asked; for a command that looks at files, the root of a worktree. */
 export async function git(
   place: string,
   args: readonly string[],
   env: Environment,
   more: Readonly<Record<string, string>> = {},
 ): Promise<GitAnswer> {
-  const kept = Object.entries(env).filter(([key]) => !key.startsWith("GIT_"));
-  const own = { LC_ALL: "C", GIT_TERMINAL_PROMPT: "0", GIT_OPTIONAL_LOCKS: "0" };
-  try {
-    const { status, out, err } = await runCommand(["git", "-C", place, ...harmless, ...args], {
-      cwd: "/",
-      env: { ...Object.fromEntries(kept), ...own, ...more },
-      mostMs,
-    });
-    return { ok: status === 0, out, err: err.trim() };
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT")
-      throw new AgentctlError("failed", "git is not installed", { cause: error });
-    throw error;
+  const [command = "", act] = args;
+  if (plain.has(command)) {
+    const isRemoval = command === "worktree" && act === "remove";
+    const settings = isRemoval ? await withoutFilters(args.at(-1) ?? "", env) : [];
+    const mostMs = isRemoval ? actingMs : lookingMs;
+    return await askGitQuietly({ place, args, env, more, settings, mostMs, graceMs });
   }
+  const answer = await inView(place, env, (view) => view.git(args, { env: more }));
+  return answer.ok ? answer.value : { ok: false, out: "", err: answer.why };
 }
 
 /** What it answered, without the newline at its end; an error with its own words if it refused. */
 export async function gitText(place: string, args: readonly string[], env: Environment): Promise<string> {
-  const { ok, out, err } = await git(place, args, env);
+  return textOf(args, await git(place, args, env));
+}
+
+/** Acts as the person's own git would. */
+export const gitAsPerson = (place: string, args: readonly string[], env: Environment): Promise<GitAnswer> =>
+  askGitAsPerson({ place, args, env, mostMs: actingMs, graceMs });
+
+/** Several questions about one worktree, in one view of it. */
+export async function inView<T>(
+  root: string,
+  env: Environment,
+  ask: (view: View) => Promise<T>,
+): Promise<{ ok: true; value: T } | Extract<Opened, { ok: false }>> {
+  const scratch = openScratch();
+  try {
+    const opened = await openView(root, { folder: join(scratch.folder, "git"), env, mostMs: lookingMs });
+    return opened.ok ? { ok: true, value: await ask(opened.view) } : opened;
+  } finally {
+    scratch.remove();
+  }
+}
+
+export function textOf(args: readonly string[], { ok, out, err }: GitAnswer): string {
   if (!ok) throw new AgentctlError("failed", `git ${args[0]}: ${err || "failed"}`);
   return out.replace(/\n$/, "");
+}
+
+/** Before it removes a worktree, git starts `git status` in it. An empty command switches a filter off. */
+async function withoutFilters(root: string, env: Environment): Promise<[string, string][]> {
+  const known = await inView(root, env, (view) => Promise.resolve(view.filters));
+  return (known.ok ? [...known.value] : []).flatMap((name): [string, string][] => [
+    ...["clean", "smudge", "process"].map((key): [string, string] => [`filter.${name}.${key}`, ""]),
+    [`filter.${name}.required`, "false"],
+  ]);
 }

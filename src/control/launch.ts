@@ -8,6 +8,7 @@ import { AgentctlError } from "../core/problem.ts";
 import type { Session } from "../core/session.ts";
 import { writeFileAtomically, writeWhole } from "../lib/atomic-file.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
+import { someLines } from "../lib/width.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
@@ -138,7 +139,8 @@ export class StartedLaunch {
 
   private note(session: string | null): void {
     const { adapter, home, env, note, order } = this.wanted;
-    const at = new Date().toISOString();
+    // Also in a note that is written again when the agent has told its session: what it wrote before that is its own.
+    const at = new Date(this.place.at).toISOString();
     const prompt = order.prompt.slice(0, promptKept);
     const { agent } = adapter;
     writeNote(env, { ...note, id: this.id, agent, home, session, at, permission: order.permission, prompt });
@@ -204,12 +206,20 @@ function wholeEnvironment(command: string[], env: Record<string, string>, file: 
   return { command: [...selfCommand(), "exec-agent", file, ...command], env };
 }
 
+const mostLeft = 20;
+
 export const leftoverLines = (stopped: readonly Stopped[]): string[] =>
   stopped.flatMap(({ session, failure, leftovers, survivors }) => [
     ...(failure === null ? [] : [`not ended: ${failure.message}`]),
     ...(session?.status.state === "unknown" ? [`whether it was ended cannot be told: ${session.status.why}`] : []),
-    ...survivors.map(({ row, why }) => `still there: pid ${row.identity.pid} ${row.name}: ${why}`),
-    ...leftovers.map(({ row, why }) => `left: pid ${row.identity.pid} ${row.name}: ${why}`),
+    ...someLines(
+      survivors.map(({ row, why }) => `still there: pid ${row.identity.pid} ${row.name}: ${why}`),
+      mostLeft,
+    ),
+    ...someLines(
+      leftovers.map(({ row, why }) => `left: pid ${row.identity.pid} ${row.name}: ${why}`),
+      mostLeft,
+    ),
   ]);
 
 const withLines = (error: AgentctlError, lines: readonly string[]): AgentctlError =>

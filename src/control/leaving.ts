@@ -15,7 +15,7 @@ export function hasLetGo(
 }
 
 /** For a look at what runs: who is not in it does not run. */
-export const notLiveIn =
-  (sessions: readonly Session[]) =>
-  (id: string): boolean =>
-    !sessions.some((each) => each.id === id && each.status.state !== "stopped");
+export function notLiveIn(sessions: readonly Session[]): (id: string) => boolean {
+  const live = new Set(sessions.filter(({ status }) => status.state !== "stopped").map(({ id }) => id));
+  return (id) => !live.has(id);
+}

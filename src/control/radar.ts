@@ -1,18 +1,12 @@
 // Two live sessions in each other's way: derived from git, from their records and from where they are; never stored.
-import { isBusy, type Session } from "../core/session.ts";
+import type { Session } from "../core/session.ts";
 import { repositoryOf } from "../observe/dialogs.ts";
 import type { Environment } from "../observe/homes.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
 import { placeOf } from "../observe/place.ts";
+import type { Conflict } from "./conflict-groups.ts";
 import { hasLetGo, notLiveIn } from "./leaving.ts";
 import { readNotes } from "./notes.ts";
-
-export interface Conflict {
-  /** "index": they work in one worktree. "file": both have changed the same files. */
-  kind: "index" | "file";
-  sessions: [Session, Session];
-  files: string[];
-}
 
 export interface Live {
   session: Session;
@@ -21,9 +15,19 @@ export interface Live {
   main: string;
 }
 
-export async function conflictsOf(sessions: readonly Session[], env: Environment): Promise<Conflict[]> {
+export interface Conflicts {
+  conflicts: Conflict[];
+  /** Groups of files that are not among them: there were too many. */
+  omitted: number;
+  /** Places whose changed files git did not tell in time, or could not. */
+  unseen: string[];
+}
+
+const none: Conflicts = { conflicts: [], omitted: 0, unseen: [] };
+
+export async function conflictsOf(sessions: readonly Session[], env: Environment): Promise<Conflicts> {
   const running = sessions.filter(({ status }) => status.state === "running");
-  if (running.length < 2) return [];
+  if (running.length < 2) return none;
   const mounts = mountTable();
   const directories = new Set(running.map(({ cwd }) => cwd));
   const places = new Map([...directories].map((cwd) => [cwd, whereIs(cwd, mounts)]));
@@ -31,33 +35,40 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
     const found = places.get(session.cwd) ?? null;
     return found === null || mayHang(session.home, mounts) ? [] : [{ session, ...found }];
   });
-  const neighbours = Map.groupBy(live, ({ main }) => main);
-  const near = live.filter(({ main }) => neighbours.get(main)?.length !== 1);
-  const meeting = near.flatMap((a, index) =>
-    near.slice(index + 1).flatMap((b) => (a.main === b.main && !isKin(a.session, b.session) ? [[a, b] as const] : [])),
-  );
-  const gone = goneOf(meeting.flat(), sessions, env);
-  const pairs = meeting.filter((pair) => !pair.some((each) => gone.has(each)));
-  if (pairs.length === 0) return [];
+  const near = repositoriesOf(live).filter(haveStrangers);
+  if (near.length === 0) return none;
+  const gone = goneOf(near.flat(), sessions, env);
+  const repositories = near.map((all) => all.filter((each) => !gone.has(each))).filter(haveStrangers);
+  if (repositories.length === 0) return none;
   const { changedFiles, editedFiles } = await import("./changed-files.ts");
-  const apart = pairs.filter(([a, b]) => a.place !== b.place);
-  const dirty = await changedFiles(new Set(apart.flat().map(({ place }) => place)), env);
-  const edited = new Map([...new Set(pairs.flat())].map((each) => [each, editedFiles(each)]));
-  return pairs.flatMap(([a, b]): Conflict[] => {
-    const both: [Session, Session] = [a.session, b.session];
-    const isShared = a.place === b.place;
-    const filesOf = (each: Live): string[] => [
-      ...(edited.get(each) ?? []),
-      // In one worktree nobody can tell whose change it is.
-      ...(isShared ? [] : (dirty.get(each.place) ?? [])),
-    ];
-    const theirs = new Set(filesOf(b));
-    const files = [...new Set(filesOf(a))].filter((file) => theirs.has(file)).sort();
-    return [
-      ...(isShared && both.every(isBusy) ? [{ kind: "index" as const, sessions: both, files: [] }] : []),
-      ...(files.length > 0 ? [{ kind: "file" as const, sessions: both, files }] : []),
-    ];
-  });
+  const { conflictsAmong } = await import("./conflict-groups.ts");
+  const { files, unseen } = await changedFiles(new Set(repositories.flatMap(severalPlaces)), env);
+  const found = repositories.map((all) =>
+    conflictsAmong(
+      all.map(({ session, place, main }) => ({
+        ...{ session, place },
+        edited: new Set(editedFiles({ session, place, main })),
+      })),
+      files,
+    ),
+  );
+  const omitted = found.reduce((sum, each) => sum + each.omitted, 0);
+  return { conflicts: found.flatMap(({ conflicts }) => conflicts), omitted, unseen };
+}
+
+const repositoriesOf = (live: readonly Live[]): Live[][] => [...Map.groupBy(live, ({ main }) => main).values()];
+
+/** A session and the one that it was started from share their place on purpose. */
+function haveStrangers(live: readonly Live[]): boolean {
+  const [first, ...others] = live;
+  if (first === undefined || others.length !== 1) return others.length > 1;
+  return others.every(({ session }) => !isKin(first.session, session));
+}
+
+/** In one worktree nobody can tell whose change it is, so git is asked only where there are several. */
+function severalPlaces(live: readonly Live[]): string[] {
+  const places = [...new Set(live.map(({ place }) => place))];
+  return places.length > 1 ? places : [];
 }
 
 /** null: in no repository, or in none that we could look at without waiting for a server that does not answer. */
@@ -73,9 +84,9 @@ function goneOf(live: readonly Live[], sessions: readonly Session[], env: Enviro
   const nameless = live.filter(({ session }) => session.id === null);
   if (nameless.length === 0) return new Set();
   const { notes } = readNotes(env);
-  return new Set(nameless.filter(({ session }) => hasLetGo(session, notes, notLiveIn(sessions))));
+  const isOver = notLiveIn(sessions);
+  return new Set(nameless.filter(({ session }) => hasLetGo(session, notes, isOver)));
 }
 
-/** A session and the one that it was started from share their place on purpose. */
 const isKin = (a: Session, b: Session): boolean =>
   (a.parent !== null && a.parent === b.id) || (b.parent !== null && b.parent === a.id);

@@ -28,7 +28,7 @@ export async function startInHost(
   };
   try {
     const id = await Promise.race([begun(wanted, host, onAsking), interrupted]);
-    return { id, launch, at, holder: null, problem: noteOrProblem(wanted, launch, id) };
+    return { id, launch, at, holder: null, problem: noteOrProblem(wanted, { id: launch, at }, id) };
   } catch (error) {
     if (!(error instanceof AgentctlError) || error.code !== "interrupted") throw error;
     if (!isAsked) throw new AgentctlError("interrupted", "interrupted; nothing was started", { cause: error });
@@ -87,12 +87,16 @@ async function hostThatAnswers(
 const promptKept = 4_000;
 
 /** The session runs: that its name and labels could not be kept is only worth a word. */
-function noteOrProblem({ adapter, home, env, note, order }: LaunchOrder, id: string, session: string): string | null {
-  const at = new Date().toISOString();
+function noteOrProblem(
+  { adapter, home, env, note, order }: LaunchOrder,
+  launch: { id: string; at: number },
+  session: string,
+): string | null {
+  const at = new Date(launch.at).toISOString();
   const prompt = order.prompt.slice(0, promptKept);
   const { agent } = adapter;
   try {
-    writeNote(env, { id, agent, home, session, at, permission: order.permission, prompt, ...note });
+    writeNote(env, { id: launch.id, agent, home, session, at, permission: order.permission, prompt, ...note });
     return null;
   } catch (error) {
     return `its name and labels could not be kept: ${failureText(error)}`;

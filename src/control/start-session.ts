@@ -3,6 +3,7 @@
 import { AgentctlError } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";
 import { deadlineIn } from "../lib/deadline.ts";
+import { someLines } from "../lib/width.ts";
 import { withIds } from "../observe/wanted.ts";
 import { openChanges } from "../sys/changes.ts";
 import { withoutOwnCode } from "./environment.ts";
@@ -155,7 +156,8 @@ function others({ list }: Surroundings, before: Session | null, notes: () => rea
 function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occupant[]): void {
   const busy = occupants.filter(({ refuses }) => refuses);
   if (busy.length > 0 && !share) {
-    const message = [`${cwd} is occupied:`, ...busy.map(({ text }) => `  ${text}`)].join("\n");
+    const by = someLines(texts(busy), mostOccupants).map((text) => `  ${text}`);
+    const message = [`${cwd} is occupied:`, ...by].join("\n");
     const hints = [
       ...(busy.some(({ isLock }) => isLock) ? ["agentctl lock list shows the lock, agentctl lock rm ends it"] : []),
       ...(busy.every(({ isLock }) => isLock) ? [] : ["agentctl wait waits for it"]),
@@ -164,8 +166,11 @@ function checkPlace({ share, warn, cwd }: StartRequest, occupants: readonly Occu
     ];
     throw new AgentctlError("refused", message, { hint: hints.join("; ") });
   }
-  for (const { text } of occupants) warn(`not alone: ${text}`);
+  for (const text of someLines(texts(occupants), mostOccupants)) warn(`not alone: ${text}`);
 }
+
+const mostOccupants = 5;
+const texts = (occupants: readonly Occupant[]): string[] => occupants.map(({ text }) => text);
 
 /** The wished name, unless a live session has it. One that only goes on goes on without it. */
 function freeName(

@@ -5,7 +5,7 @@ import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
-import { type GitAnswer, git, gitText } from "./git.ts";
+import { type GitAnswer, git, gitAsPerson, gitText } from "./git.ts";
 
 export interface Repository {
   /** The main worktree, or the repository itself where it is bare. */
@@ -89,7 +89,7 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
     });
   makeRoom(path);
   const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
-  const { ok, err } = await git(root, ["worktree", "add", "--quiet", ...words], env);
+  const { ok, err } = await gitAsPerson(root, ["worktree", "add", "--quiet", ...words], env);
   if (!ok) {
     const isTaken = /\balready\b/.test(err);
     // Git makes the branch first, and leaves it. Of somebody else's with the same name it says that it is there.
@@ -188,7 +188,7 @@ async function missingIn(path: string, { root, isBare }: Repository, env: Enviro
 }
 
 /** Changed, staged and new files; ignored ones are nobody's work. null: git cannot say. */
-export async function dirtyFiles(root: string, env: Environment): Promise<string[] | null> {
+async function dirtyFiles(root: string, env: Environment): Promise<string[] | null> {
   const { ok, out } = await statusOf(root, [], env);
   return ok ? entriesIn(out).map(({ path }) => path) : null;
 }

@@ -132,3 +132,13 @@ function characterWidth(code: number): number {
     (code >= 0x20000 && code <= 0x3fffd);
   return wide ? 2 : 1;
 }
+
+/** The first few of many names, and how many more there are: what a person reads must not grow with the machine. */
+export const someOf = (names: readonly string[], most: number): string =>
+  [...names.slice(0, most), ...(names.length > most ? [`and ${names.length - most} more`] : [])].join(", ");
+
+/** The same for lines. */
+export const someLines = (lines: readonly string[], most: number): string[] => [
+  ...lines.slice(0, most),
+  ...(lines.length > most ? [`… and ${lines.length - most} more`] : []),
+];

@@ -2,12 +2,15 @@
 import type { Adapter } from "../adapters/adapter.ts";
 import type { Store } from "../core/evidence.ts";
 import { type Problem, unread } from "../core/problem.ts";
-import { type Deadline, within } from "../lib/deadline.ts";
+import type { Deadline } from "../lib/deadline.ts";
 import { selfCommand } from "../sys/self.ts";
-import { spawnForText } from "../sys/spawn.ts";
+import { runCommand } from "../sys/spawn.ts";
 
 /** The hidden command that the reading process runs. */
 const readStoreCommand = "read-store";
+
+/** What was parsed of tens of thousands of records. */
+const mostBytes = 256 * 1024 * 1024;
 
 /** null: there is no such store. Unread: the answer did not come in time, or was none. */
 export async function readDistantStore(
@@ -16,15 +19,12 @@ export async function readDistantStore(
   deadline: Deadline,
   command: readonly string[] = [...selfCommand(), readStoreCommand, adapter.agent, home],
 ): Promise<Store | null> {
-  const child = spawnForText(command);
-  const text = await within(deadline, child.text);
-  if (text === null) {
-    child.kill();
-    return unreadStore(adapter, home, "store-slow", "its file system does not answer in time");
-  }
+  const { out, gaveUp } = await runCommand(command, { cwd: "/", mostMs: deadline.remainingMs(), mostBytes });
+  if (gaveUp === "late") return unreadStore(adapter, home, "store-slow", "its file system does not answer in time");
+  if (gaveUp !== null) return unreadStore(adapter, home, "store-unreadable", "it holds more than agentctl reads");
   try {
     // Our own child's words, of our own type.
-    return JSON.parse(text) as Store | null;
+    return JSON.parse(out) as Store | null;
   } catch (error) {
     return unreadStore(adapter, home, "store-unreadable", `the reading process failed: ${String(error)}`);
   }

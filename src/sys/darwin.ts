@@ -76,6 +76,7 @@ const ARG_MAX = 1024 * 1024;
 /** PROC_PIDPATHINFO_MAXSIZE */
 const PATH_BYTES = 4096;
 const LSOF_MS = 5000;
+const LSOF_BYTES = 64 * 1024 * 1024;
 
 let argumentBuffer: Uint8Array<ArrayBuffer> | null = null;
 
@@ -145,7 +146,8 @@ function start(command: string[]): Bun.SyncSubprocess<"pipe", "pipe"> | string {
   try {
     // In the C locale lsof would write every byte of "é" as \xNN.
     const env = { LC_ALL: "en_US.UTF-8" };
-    return Bun.spawnSync(command, { env, stdin: "ignore", stderr: "pipe", timeout: LSOF_MS, killSignal: "SIGKILL" });
+    const limits = { timeout: LSOF_MS, killSignal: "SIGKILL", maxBuffer: LSOF_BYTES } as const;
+    return Bun.spawnSync(command, { env, stdin: "ignore", stderr: "pipe", ...limits });
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

@@ -1,13 +1,127 @@
-// Child processes.
+// Child processes. A program that is run for its answer (`runCommand`) has a deadline and is ended with its whole process group.
+// The other functions start what may run as long as it likes, and each says why.
+import { holdGroup } from "./groups.ts";
 
-export function spawnForText(command: readonly string[]): { text: Promise<string>; kill(): void } {
-  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
-  // A child that we give up on must not keep us alive.
-  child.unref();
-  return { text: child.stdout.text(), kill: () => child.kill("SIGKILL") };
+export interface CommandOptions {
+  cwd: string;
+  /** Without it: our own. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** After this time the program is ended, with everything in its process group. */
+  mostMs: number;
+  /** A program that holds lock files gets SIGTERM first, and this time to remove them. */
+  graceMs?: number;
+  /** Of each of its two outputs. A program that prints more is ended. */
+  mostBytes?: number;
+  /** What it reads; nothing by default. */
+  input?: string;
 }
 
-/** A child of ours in a kernel session of its own. As long as we have not reaped it, its pid cannot be another's. */
+export interface CommandAnswer {
+  /** null: it was ended, by us or by a signal. */
+  status: number | null;
+  out: string;
+  /** Where we ended the program, the last line says why. */
+  err: string;
+  text: string;
+  gaveUp: "late" | "too much output" | null;
+}
+
+const usualMostBytes = 64 * 1024 * 1024;
+const drainMs = 200;
+/** A process that waits for a dead disk or server does not even hear SIGKILL. */
+const dieMs = 100;
+
+/**
+ * Runs another program to its end, without a terminal, and returns what it printed. A grandchild that left the group and keeps
+ * a pipe open holds us for a moment only, and so does a program that cannot be killed.
+ */
+export async function runCommand(command: readonly string[], options: CommandOptions): Promise<CommandAnswer> {
+  const { cwd, env, mostMs, graceMs = 0, mostBytes = usualMostBytes, input } = options;
+  const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
+  const group = holdGroup(
+    () =>
+      Bun.spawn([...command], {
+        cwd,
+        ...(env === undefined ? {} : { env }),
+        detached: true,
+        stdin,
+        stdout: "pipe",
+        stderr: "pipe",
+      }),
+    graceMs,
+  );
+  const { child } = group;
+  child.unref();
+  const { promise: unwanted, resolve: giveUp } = Promise.withResolvers<"late" | "too much output">();
+  const timer = setTimeout(() => giveUp("late"), mostMs);
+  const [out, err] = [child.stdout, child.stderr].map((stream) => new Intake(stream, mostBytes, giveUp));
+  try {
+    const exited = child.exited.then(() => null);
+    const gaveUp = await Promise.race([exited, unwanted]);
+    if (gaveUp !== null) {
+      group.end();
+      await Promise.race([exited, Bun.sleep(graceMs + dieMs)]);
+    } else await Promise.race([Promise.all([out?.done, err?.done]), Bun.sleep(drainMs)]);
+    return answerOf(out?.text() ?? "", err?.text() ?? "", gaveUp, child.exitCode, options);
+  } finally {
+    clearTimeout(timer);
+    group.release();
+    out?.letGo();
+    err?.letGo();
+  }
+}
+
+function answerOf(
+  out: string,
+  said: string,
+  gaveUp: CommandAnswer["gaveUp"],
+  exitCode: number | null,
+  { mostMs, mostBytes = usualMostBytes }: CommandOptions,
+): CommandAnswer {
+  const why = {
+    late: `no answer within ${Math.round(mostMs / 100) / 10} s`,
+    "too much output": `more than ${Math.round(mostBytes / 1024 / 1024)} MB of output`,
+  };
+  const err = gaveUp === null ? said : `${said}${said === "" || said.endsWith("\n") ? "" : "\n"}${why[gaveUp]}\n`;
+  return { status: gaveUp === null ? exitCode : null, out, err, text: `${out}${err}`, gaveUp };
+}
+
+/** Collects one output of a child. */
+class Intake {
+  readonly done: Promise<void>;
+  private readonly chunks: Uint8Array[] = [];
+  private readonly reader;
+
+  constructor(stream: ReadableStream<Uint8Array>, mostBytes: number, giveUp: (why: "too much output") => void) {
+    this.reader = stream.getReader();
+    this.done = this.collect(mostBytes, giveUp);
+  }
+
+  text(): string {
+    return new TextDecoder().decode(Buffer.concat(this.chunks));
+  }
+
+  letGo(): void {
+    this.reader.cancel().catch(ignoreClosedPipe);
+  }
+
+  private async collect(mostBytes: number, giveUp: (why: "too much output") => void): Promise<void> {
+    let left = mostBytes;
+    for (let part = await this.reader.read(); !part.done; part = await this.reader.read()) {
+      this.chunks.push(part.value.subarray(0, left));
+      left -= part.value.length;
+      if (left < 0) return giveUp("too much output");
+    }
+  }
+}
+
+/** We have all that we wanted of it. */
+const ignoreClosedPipe = (): void => {};
+
+/**
+ * A child of ours in a kernel session of its own. As long as we have not reaped it, its pid cannot be another's. No deadline: the
+ * demo's agents and their tools run as long as their scripts say, and whoever starts them ends them.
+ */
 export interface DetachedProcess {
   pid: number;
   exited: Promise<number>;
@@ -27,7 +141,10 @@ export function spawnDetached(
   return { pid: child.pid, exited: child.exited, kill: (signal) => child.kill(signal) };
 }
 
-/** The same, with its standard output in our hands. Signals are as at the start of a session, whatever we ignore. */
+/**
+ * The same, with its standard output in our hands. Signals are as at the start of a session, whatever we ignore. The deadline of
+ * a hook is kept by control/perform-hook.ts, which knows how to end a whole kernel session gently.
+ */
 export function spawnPiped(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string>> },
@@ -41,7 +158,10 @@ export function spawnPiped(
   return { pid: child.pid, exited: child.exited, output: child.stdout };
 }
 
-/** In a kernel session of its own, and nothing that we wait for. Its descriptor 3 is ours, with the lock that is on it. */
+/**
+ * In a kernel session of its own, and nothing that we wait for. Its descriptor 3 is ours, with the lock that is on it. No deadline
+ * here: it is the runner of a hook, which keeps the hook's time limit itself and outlives us on purpose.
+ */
 export function spawnFree(
   command: readonly string[],
   options: { env: Readonly<Record<string, string>>; inherits: number | null },
@@ -51,21 +171,14 @@ export function spawnFree(
   Bun.spawn([...command], { cwd: "/", env, detached: true, stdio: [...stdio] }).unref();
 }
 
-/** Runs a command to its end; its output goes to ours, or comes back as text. */
-export async function runAndShow(
+/** Runs a command of our own to its end, in the foreground: Ctrl-C reaches it, too. */
+export async function showCommand(
   command: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-  mode: "show" | "capture",
-): Promise<string> {
-  const child = Bun.spawn([...command], {
-    env,
-    stdin: "ignore",
-    stdout: mode === "show" ? "inherit" : "pipe",
-    stderr: mode === "show" ? "inherit" : "ignore",
-  });
-  const text = child.stdout === undefined ? "" : await child.stdout.text();
-  await child.exited;
-  return text;
+  mostMs: number,
+): Promise<void> {
+  const stdio = ["ignore", "inherit", "inherit"] as const;
+  await Bun.spawn([...command], { env, stdio: [...stdio], timeout: mostMs, killSignal: "SIGKILL" }).exited;
 }
 
 export interface HeldFiles {
@@ -80,7 +193,10 @@ export interface SpawnedHolder {
   exited: Promise<number>;
 }
 
-/** In a kernel session of its own, and nothing that we wait for. Tied: its descriptor 4 is closed when we are gone. */
+/**
+ * In a kernel session of its own, and nothing that we wait for. Tied: its descriptor 4 is closed when we are gone. No deadline: it
+ * is the holder of an agent, which lives as long as its agent, and keeps the time limit that a person may have set.
+ */
 export function spawnHolder(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string | undefined>>; files: HeldFiles; tied: boolean },
@@ -96,24 +212,6 @@ export function spawnHolder(
   return { pid: child.pid, exited: child.exited };
 }
 
-/** Runs another program to its end, without a terminal; what it said comes back. */
-export async function runCommand(
-  command: readonly string[],
-  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; mostMs: number },
-): Promise<{ status: number | null; out: string; err: string; text: string }> {
-  const child = Bun.spawn([...command], {
-    cwd: options.cwd,
-    env: options.env,
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: options.mostMs,
-  });
-  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-  await child.exited;
-  return { status: child.exitCode, out, err, text: `${out}${err}` };
-}
-
 export interface ShellEnd {
   /** null: a signal ended it. */
   status: number | null;
@@ -122,7 +220,10 @@ export interface ShellEnd {
   text: string;
 }
 
-/** A person's shell command, in a kernel session of its own. */
+/**
+ * A person's shell command, in a kernel session of its own. No deadline: the person waits for it, and only the person knows how
+ * long it may take. control/person-command.ts ends it at Ctrl-C.
+ */
 export function spawnShell(
   command: string,
   options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
@@ -149,9 +250,11 @@ export function spawnShell(
 }
 
 const mostText = 1024 * 1024;
-const drainMs = 200;
 
-/** Somebody who does nothing but stand in a folder, for others to see; until told to go, or until we are gone. */
+/**
+ * Somebody who does nothing but stand in a folder, for others to see; until told to go, or until we are gone: then its input
+ * ends, and with it the shell. That is its deadline.
+ */
 export function standIn(folder: string): { leave(): void } {
   const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to begin here"];
   const child = Bun.spawn(words, { cwd: folder, env: {}, detached: true, stdio: ["pipe", "ignore", "ignore"] });

@@ -60,3 +60,19 @@ test("a file that both have edited by their own records, also after it was commi
     { kind: "file", sessions: expect.arrayContaining([a, b]), files: ["sub/file"] },
   ]);
 });
+
+test("many at work in one worktree are one conflict, in words and as JSON", async () => {
+  await using here = await repositoryWorld();
+  const agents = Array.from({ length: 12 }, () => here.start(["prompt:x", "work:600"], { cwd: here.repository }));
+  for (const { id } of agents) await here.until(id, "working");
+  expect(await conflictsIn(here)).toEqual([
+    { kind: "index", sessions: expect.arrayContaining(agents.map(({ id }) => id)), files: [] },
+  ]);
+  const { err } = await here.here("list");
+  expect(err).toMatch(/^agentctl: demo \w+, demo \w+, demo \w+ and 9 more are at work in one worktree: .*\n$/);
+  // A launch that would be the thirteenth names some of them.
+  const refused = await here.launchHere("say:x");
+  expect(refused.code).toBe(5);
+  expect(refused.err.split("\n").filter((line) => line.startsWith("  demo "))).toHaveLength(5);
+  expect(refused.err).toContain("  … and 7 more\n");
+});

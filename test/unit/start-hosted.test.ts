@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Adapter, HostProtocol } from "../../src/adapters/adapter.ts";
 import { demo } from "../../src/adapters/demo.ts";
 import type { LaunchOrder } from "../../src/control/launch.ts";
-import { unsaid } from "../../src/control/notes.ts";
+import { readNotes, unsaid } from "../../src/control/notes.ts";
 import { MayStillBegin, startInHost } from "../../src/control/start-hosted.ts";
 import { AgentctlError } from "../../src/core/problem.ts";
 
@@ -85,6 +85,8 @@ test("interrupted while it is looked for: nothing was started", async () => {
 
 test("not interrupted, it has begun", async () => {
   using there = hostThat({ "?": '{"sessions":[]}', create: "its-id" });
-  const { id, holder } = await startInHost(there.order, host, Promise.withResolvers<never>().promise);
+  const { id, holder, at } = await startInHost(there.order, host, Promise.withResolvers<never>().promise);
   expect([id, holder]).toEqual(["its-id", null]);
+  // The note has the time before the host was asked: from then on its session may write.
+  expect(readNotes(there.order.env).notes.map((note) => note.at)).toEqual([new Date(at).toISOString()]);
 });

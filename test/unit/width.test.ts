@@ -1,7 +1,7 @@
 // Text of strangers before it meets a terminal: nothing in it acts, and it keeps to its column.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { cut, jsonLine, oneLine, pad, plainText, width, wrap } from "../../src/lib/width.ts";
+import { cut, jsonLine, oneLine, pad, plainText, someLines, someOf, width, wrap } from "../../src/lib/width.ts";
 
 describe("plainText", () => {
   const cases: [name: string, text: string, plain: string][] = [
@@ -231,4 +231,11 @@ describe("wrap", () => {
       }),
     );
   });
+});
+
+test("of many names a few are told, and the rest is counted", () => {
+  expect(someOf(["a", "b"], 2)).toBe("a, b");
+  expect(someOf(["a", "b", "c"], 2)).toBe("a, b, and 1 more");
+  expect(someLines(["a", "b"], 2)).toEqual(["a", "b"]);
+  expect(someLines(["a", "b", "c", "d"], 2)).toEqual(["a", "b", "… and 2 more"]);
 });

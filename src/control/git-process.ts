@@ -1,0 +1,75 @@
+// One run of git: what its environment holds, how long it may take.
+import { AgentctlError } from "../core/problem.ts";
+import { errorCode } from "../observe/failure.ts";
+import type { Environment } from "../observe/homes.ts";
+import { runCommand } from "../sys/spawn.ts";
+
+export interface GitAnswer {
+  ok: boolean;
+  out: string;
+  /** What it said about it, for people. */
+  err: string;
+}
+
+export interface GitOrder {
+  place: string;
+  args: readonly string[];
+  env: Environment;
+  mostMs: number;
+  /** Between SIGTERM, at which git removes its lock files, and SIGKILL; 0 for a command that takes no lock. */
+  graceMs?: number;
+  /** Beat the settings of every file. Unlike `-c`, names may hold any character. */
+  settings?: readonly (readonly [key: string, value: string])[];
+  more?: Readonly<Record<string, string>>;
+  input?: string;
+}
+
+/** As in the person's own shell: filters and hooks run. Nobody is asked for a password. */
+export const askGitAsPerson = (order: GitOrder): Promise<GitAnswer> => askGit(order, { GIT_TERMINAL_PROMPT: "0" });
+
+const quiet = {
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_OPTIONAL_LOCKS: "0",
+  // No protocol is allowed, so nothing is fetched. Git before 2.44 knows only this way to forbid the lazy fetch of partial clones.
+  GIT_ALLOW_PROTOCOL: "",
+  GIT_NO_LAZY_FETCH: "1",
+};
+
+const quietSettings = [
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", "/dev/null"],
+  // gpg.program would check signatures.
+  ["log.showSignature", "false"],
+  ["submodule.recurse", "false"],
+  ["diff.autoRefreshIndex", "false"],
+] as const;
+
+/** Without hooks, without the file system monitor, without the network. */
+export const askGitQuietly = (order: GitOrder): Promise<GitAnswer> =>
+  askGit({ ...order, settings: [...quietSettings, ...(order.settings ?? [])] }, quiet);
+
+async function askGit(order: GitOrder, own: Readonly<Record<string, string>>): Promise<GitAnswer> {
+  const { place, args, env, mostMs, graceMs = 0, settings = [], more = {}, input } = order;
+  const kept = Object.entries(env).filter(([key]) => !key.startsWith("GIT_"));
+  const set = settings.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  try {
+    const { status, out, err } = await runCommand(["git", "-C", place, ...args], {
+      cwd: "/",
+      env: {
+        ...Object.fromEntries([...kept, ...set]),
+        ...{ LC_ALL: "C", GIT_CONFIG_COUNT: String(settings.length) },
+        ...own,
+        ...more,
+      },
+      ...{ mostMs, graceMs },
+      ...(input === undefined ? {} : { input }),
+    });
+    return { ok: status === 0, out, err: err.trim() };
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") throw new AgentctlError("failed", "git is not installed", { cause: error });
+    throw error;
+  }
+}

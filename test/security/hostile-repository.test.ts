@@ -1,0 +1,148 @@
+// Looking at a repository runs no program that the repository names, and does not touch the network.
+import { describe, expect, test } from "bun:test";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { binary } from "../cli/world.ts";
+import { type HostileRepository, hostileRepository } from "./hostile-repository.ts";
+
+const clear = ({ marksFolder }: HostileRepository): void => {
+  for (const name of readdirSync(marksFolder)) rmSync(join(marksFolder, name));
+};
+
+/** Every command that looks at a repository. */
+const looking = ([id = ""]: readonly string[]): string[][] => [
+  [],
+  ["list"],
+  ["list", "-a", "--json"],
+  ["statusline"],
+  ["status", id],
+  ["status", id, "--json"],
+  ["why", id],
+  ["doctor"],
+  ["lock", "list"],
+  ["diff", id],
+  ["diff", id, "--stat"],
+  ["compare", "g"],
+  ["compare", "g", "--html", "page.html"],
+  ["worktree", "list"],
+  ["worktree", "list", "--json"],
+  ["worktree", "prune", "--dry-run"],
+];
+
+test("the traps are real: git itself runs them", async () => {
+  await using here = await hostileRepository();
+  await here.setTraps();
+  clear(here);
+  const root = here.at("a");
+  for (const words of [
+    ["status"],
+    ["diff"],
+    ["diff", "--no-ext-diff"],
+    ["log", "-1"],
+    ["add", "new", ".gitattributes"],
+  ])
+    await here.git("-C", root, ...words).catch(() => "");
+  const marks = here.marks();
+  for (const name of ["clean", "process", "fsmonitor", "diff-command", "textconv", "submodule-clean"])
+    expect(marks).toContain(name);
+  for (const name of ["clean-equals", "clean-included", "hook-post-index-change", "submodule-fsmonitor"])
+    expect(marks).toContain(name);
+});
+
+test("looking runs none of them", async () => {
+  await using here = await hostileRepository();
+  await here.setTraps();
+  clear(here);
+  for (const words of looking(here.ids)) {
+    const { err } = await here.here(...words);
+    expect({ words, marks: here.marks(), err: err.includes("internal") }).toEqual({ words, marks: [], err: false });
+  }
+});
+
+test("what is compared is right all the same, and what could not be shown is said", async () => {
+  await using here = await hostileRepository();
+  await here.setTraps();
+  clear(here);
+  const list = JSON.parse((await here.here("list", "--json")).out) as { conflicts: { files: string[] }[] };
+  expect(list.conflicts.map(({ files }) => files)).toEqual([[".gitattributes", "file", "module", "new"]]);
+  const { out, err } = await here.here("diff", here.ids[0] ?? "");
+  expect(out).toContain("-one\n+two");
+  expect(out).toContain("+new");
+  expect(err).toContain("1 file goes through the filter evil, which agentctl does not run: shown as on disk\n");
+  expect(err).toContain("not in here: uncommitted changes in submodules: module\n");
+});
+
+test("removing a worktree runs none of them", async () => {
+  await using here = await hostileRepository();
+  await here.setTraps();
+  for (const id of here.ids) await here.agentctl("stop", id);
+  clear(here);
+  expect(await here.here("worktree", "remove", "a")).toMatchObject({ code: 5 });
+  expect(await here.here("worktree", "remove", "a", "--discard", "-y")).toMatchObject({ code: 0 });
+  rmSync(join(here.at("b"), "module"), { recursive: true });
+  await here.here("worktree", "prune", "-y");
+  expect(here.marks()).toEqual([]);
+});
+
+test("a clean worktree with a filter is removed, and the filter does not run", async () => {
+  await using here = await hostileRepository();
+  for (const id of here.ids) await here.agentctl("stop", id);
+  writeFileSync(join(here.repository, ".git", "info", "attributes"), "* filter=evil\n");
+  await here.git("config", "filter.evil.clean", here.trap("clean"));
+  await here.git("config", "filter.evil.required", "true");
+  clear(here);
+  for (const name of ["a", "b"]) {
+    const { code, err } = await here.here("worktree", "remove", name, "-y");
+    expect({ code, err, marks: here.marks() }).toEqual({ code: 0, err: expect.any(String), marks: [] });
+  }
+});
+
+describe("a configuration that turns hostile after it was read", () => {
+  test("does not get its filter run", async () => {
+    await using here = await hostileRepository();
+    for (const name of ["a", "b"]) here.touch(here.at(name));
+    writeFileSync(join(here.repository, ".git", "info", "attributes"), "* filter=late\n");
+    const trap = here.trap("late");
+    const real = Bun.which("git", { PATH: here.env["PATH"] ?? "" });
+    here.folder("bin");
+    // As soon as agentctl has read the settings, they change.
+    const config = join(here.repository, ".git", "config");
+    const rewrite = `${real} config -f '${config}' filter.late.clean '${trap}'`;
+    here.write(
+      "bin/git",
+      `#!/bin/sh\n${real} "$@"; status=$?\ncase " $* " in *" config "*) ${rewrite};; esac\nexit $status\n`,
+      0o755,
+    );
+    const env = { PATH: `${join(here.root, "bin")}:${here.env["PATH"]}` };
+    for (const words of [["list"], ["diff", here.ids[0] ?? ""], ["worktree", "list"]]) {
+      await here.git("config", "--unset", "filter.late.clean").catch(() => "");
+      await here.begin([binary, ...words], { cwd: here.repository, env }).answer;
+      expect(await here.git("config", "filter.late.clean")).toBe(trap);
+      expect({ words, marks: here.marks() }).toEqual({ words, marks: [] });
+    }
+  });
+});
+
+describe.each(["ext", "uploadpack", "ssh"] as const)("a partial clone (%s)", (way) => {
+  test("is not fetched from, and that is said", async () => {
+    await using here = await hostileRepository();
+    for (const name of ["a", "b"]) here.touch(here.at(name));
+    await here.git("-C", here.at("a"), "add", "file");
+    await here.makePartial(way);
+    // The content of `file` at the first commit is not here.
+    const blob = await here.git("rev-parse", "main:file");
+    rmSync(join(here.repository, ".git", "objects", blob.slice(0, 2), blob.slice(2)));
+    clear(here);
+    await here.git("-C", here.at("a"), "diff", "HEAD").catch(() => "");
+    expect(here.marks()).toEqual([`fetch-${way}`]);
+    clear(here);
+    for (const words of looking(here.ids)) {
+      await here.here(...words);
+      expect({ words, marks: here.marks() }).toEqual({ words, marks: [] });
+    }
+    const { code, err } = await here.here("diff", here.ids[0] ?? "");
+    expect(code).toBe(1);
+    expect(err).toContain("is a partial clone\n");
+    expect(err).toContain("agentctl fetches nothing");
+  });
+});
