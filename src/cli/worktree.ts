@@ -156,6 +156,7 @@ async function remove(names: readonly string[], args: Arguments, context: Contex
   });
 }
 
+/** Under the lock: a removal of this user's that has it still goes on. */
 async function undoInterrupted(context: Context): Promise<void> {
   const repository = await repositoryAt(context.cwd, context.env);
   for (const path of await undoInterruptedRemovals(repository, context.env))
@@ -240,6 +241,7 @@ const ignoredText = ({ contents }: WorktreeFacts): string =>
   contents.known && contents.ignored.length > 0 ? `, with ignored: ${oneLine(someOf(contents.ignored))}` : "";
 
 async function prune(args: Arguments, context: Context): Promise<number> {
+  if (!args.has("--dry-run")) await oneAtATime(context.env, () => undoInterrupted(context));
   const { ours, ready } = await lookAtOurs(context);
   const isJson = args.has("--json");
   const say = sayer(args.has("--dry-run") && !isJson ? "answer" : "talk", context);
@@ -269,7 +271,6 @@ async function removeOurs(
   say: { gone: Say; stays: Say },
   context: Context,
 ): Promise<{ fates: Fate[]; code: number }> {
-  await undoInterrupted(context);
   const { repository, ours, ready } = await lookAtOurs(context);
   const fates: Fate[] = [];
   let code = 0;

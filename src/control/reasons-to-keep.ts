@@ -61,7 +61,7 @@ function lostWith({ dirty, hidden, unseen, unfinished, hasModules }: Contents & 
     [
       "hidden",
       hidden.length > 0,
-      `${files(hidden)} hidden by skip-worktree or assume-unchanged differ: ${someOf(hidden)}`,
+      `${files(hidden)} changed where git does not look (skip-worktree, assume-unchanged, set-back time): ${someOf(hidden)}`,
     ],
     ["modules", hasModules, "its submodules are filled: what is only in them would be lost"],
     // Files of filled submodules are another repository's business.

@@ -114,7 +114,7 @@ async function removeFolder(
     gone = await judgeAgain(judged, place, repository, wish, env);
     if (look !== null) deleteUnchanged(judged.path, place, look);
   } catch (error) {
-    await putBack(place, judged.path, repository, env);
+    await putBack(place, judged.path, error, repository, env);
     throw error;
   }
   // Its folder is not there any more, so that git only forgets it. If somebody has made it again, git refuses.
@@ -137,10 +137,18 @@ async function moveAside(
   throw new Stays(path, [`it cannot be moved out of the way: ${err || "git worktree move failed"}`]);
 }
 
-async function putBack(place: string, path: string, { main }: Repository, env: Environment): Promise<void> {
+async function putBack(
+  place: string,
+  path: string,
+  reason: unknown,
+  { main }: Repository,
+  env: Environment,
+): Promise<void> {
   if (place === path) return;
   const { ok, err } = await git(main, ["worktree", "move", "--", place, path], env);
-  if (!ok) throw new AgentctlError("failed", `${path} was not removed, and is now ${place}: ${err}`);
+  if (ok) return;
+  const why = reason instanceof Error ? reason.message : String(reason);
+  throw new AgentctlError("failed", `${path} was not removed (${why}), and is now ${place}: ${err}`, { cause: reason });
 }
 
 async function judgeAgain(

@@ -16,7 +16,7 @@ export interface Files {
   untracked: string[];
   /** Folders as one. */
   ignored: string[];
-  /** Marked as skip-worktree or assume-unchanged, so that git does not look, and different from what is staged. */
+  /** Different from what is staged, where git does not look: it was told not to, or takes the time for proof. */
   hidden: string[];
   /** Neither tracked nor ignored nor new for git: it does not look there at all (an empty submodule). */
   unseen: string[];
@@ -27,16 +27,13 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
   const [first] = look.unread;
   const status = entriesIn(await ask(root, [...unconditional, "status", ...statusWords], env));
   if (first !== undefined) throw new CannotTell(first);
-  const tracked = trackedIn(await ask(root, ["ls-files", "-v", "-s", "-z"], env));
+  const tracked = trackedIn(await ask(root, ["ls-files", "-v", "-s", "-z", "--debug"], env));
   const paths = (isWanted: (kind: string) => boolean): string[] =>
     status.filter(({ kind }) => isWanted(kind)).map(({ path }) => path);
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
-  const hidden = await differingAmong(
-    tracked.filter(({ isFlagged }) => isFlagged),
-    root,
-    env,
-  );
+  const doubtful = tracked.filter((each) => each.isFlagged || wasTouched(each, look));
+  const hidden = await differingAmong(doubtful, root, env);
   const untracked = paths((kind) => kind === "??");
   const unseen = unseenIn(look, [...tracked.map(({ path }) => path), ...dirty, ...ignored]);
   return { dirty, untracked, ignored, hidden, unseen };
@@ -76,19 +73,47 @@ interface Tracked {
   object: string;
   /** git was told not to look at it. */
   isFlagged: boolean;
+  /** As git has seen the file; null: this git does not say. */
+  modified: Time | null;
+  changed: Time | null;
 }
 
+/** Seconds and nanoseconds. */
+type Time = readonly [bigint, bigint];
+
+/** What --debug adds has stayed the same for many versions, but is promised to nobody. */
+const trackedLine = /(.) (\d+) ([0-9a-f]+) \d\t([^\0]+)\0((?: {2}.*\n)*)/gy;
+
 function trackedIn(out: string): Tracked[] {
-  const line = /^(.) (\d+) ([0-9a-f]+) \d\t(.*)$/s;
-  return out
-    .split("\0")
-    .filter((text) => text !== "")
-    .map((text) => {
-      const [, tag = "", mode = "", object = "", path = ""] = line.exec(text) ?? [];
-      if (path === "") throw new CannotTell(`git ls-files said ${text}`);
-      return { path, mode, object, isFlagged: tag === "S" || tag !== tag.toUpperCase() };
-    });
+  const found: Tracked[] = [];
+  trackedLine.lastIndex = 0;
+  for (let end = 0; end < out.length; end = trackedLine.lastIndex) {
+    const match = trackedLine.exec(out);
+    if (match === null) throw new CannotTell(`git ls-files said ${out.slice(end, end + 200)}`);
+    const [, tag = "", mode = "", object = "", path = "", debug = ""] = match;
+    const isFlagged = tag === "S" || tag !== tag.toUpperCase();
+    found.push({ path, mode, object, isFlagged, changed: timeIn(debug, "ctime"), modified: timeIn(debug, "mtime") });
+  }
+  return found;
 }
+
+function timeIn(debug: string, name: string): Time | null {
+  const [, seconds, nanoseconds] = new RegExp(`^  ${name}: (\\d+):(\\d+)$`, "m").exec(debug) ?? [];
+  return seconds === undefined || nanoseconds === undefined ? null : [BigInt(seconds), BigInt(nanoseconds)];
+}
+
+/**
+ * Git compares whole seconds and then the size, and does not read a file where both are as they were. Nanoseconds tell more:
+ * a file that was changed in the second of its checkout, and given its old time again.
+ */
+function wasTouched({ path, modified, changed }: Tracked, { entries }: FolderLook): boolean {
+  const now = entries.get(Buffer.from(path).toString("latin1"))?.times;
+  if (now === undefined || modified === null || changed === null) return false;
+  if (now.modified / second !== modified[0] || now.changed / second !== changed[0]) return false;
+  return now.modified % second !== modified[1] || now.changed % second !== changed[1];
+}
+
+const second = 1_000_000_000n;
 
 const atOnce = 200;
 

@@ -19,6 +19,9 @@ interface Entry {
   kind: "folder" | "file" | "special";
   /** The same as long as nobody has changed it. */
   stamp: string;
+  /** It has other names, whose removal changes its change time. */
+  isShared: boolean;
+  times: { modified: bigint; changed: bigint };
 }
 
 /** Repositories of other tools hold commits that are nowhere else, too. */
@@ -39,9 +42,8 @@ export function lookAtFolder(root: string): FolderLook {
     const identity = `${stat.dev}:${stat.ino}`;
     if (!counted.has(identity)) look.bytes += Number(stat.blocks) * 512;
     if (stat.nlink > 1n) counted.add(identity);
-    const kind = stat.isDirectory() ? "folder" : stat.isFile() || stat.isSymbolicLink() ? "file" : "special";
-    if (below !== "") look.entries.set(below, { kind, stamp: stampOf(stat) });
-    if (kind !== "folder") return;
+    if (below !== "") look.entries.set(below, entryOf(stat));
+    if (!stat.isDirectory()) return;
     const names = readdirSync(path, { encoding: "buffer" }).map((name) => name.toString("latin1"));
     const repository = repositoryAmong(names, below, root);
     if (repository !== null) look.repositories.push({ path: shown(below), kind: repository });
@@ -67,10 +69,17 @@ export const shown = (below: string): string => Buffer.from(below, "latin1").toS
 type BigStat = ReturnType<typeof lstatBig>;
 const lstatBig = (path: Buffer) => lstatSync(path, { bigint: true });
 
+function entryOf(stat: BigStat): Entry {
+  const kind = stat.isDirectory() ? "folder" : stat.isFile() || stat.isSymbolicLink() ? "file" : "special";
+  const isShared = stat.nlink > 1n;
+  const times = { modified: stat.mtimeNs, changed: stat.ctimeNs };
+  return { kind, isShared, stamp: stampOf(stat, isShared ? "shared" : "single"), times };
+}
+
 /** Deleting what is in a folder changes the folder, and deleting one name of a file its change time under the others. */
-function stampOf(stat: BigStat): string {
+function stampOf(stat: BigStat, names: "shared" | "single"): string {
   if (stat.isDirectory()) return `folder ${stat.dev}:${stat.ino}`;
-  const changed = stat.nlink > 1n ? "" : stat.ctimeNs;
+  const changed = names === "shared" ? "" : stat.ctimeNs;
   return `${stat.mode} ${stat.dev}:${stat.ino} ${stat.size} ${stat.mtimeNs} ${changed}`;
 }
 
@@ -92,17 +101,23 @@ export function differencesBetween(earlier: FolderLook, later: FolderLook): stri
   return [...paths].filter((path) => earlier.entries.get(path)?.stamp !== later.entries.get(path)?.stamp).map(shown);
 }
 
-/** Deletes what was seen and nothing else: a file that has changed since, or a folder with something new in it, ends it. */
+/**
+ * Deletes what was seen and nothing else: a file that has changed since, or a folder with something new in it, ends it. The
+ * `.git` goes last: until then git knows whose folder it is.
+ */
 export function deleteSeen(root: string, { entries }: FolderLook): void {
-  for (const [below, { kind, stamp }] of [...entries].reverse())
-    deleteOne(pathOf(root, below), shown(below), kind, stamp);
+  const others = [...entries].filter(([below]) => below !== ".git").reverse();
+  for (const [below, entry] of others) deleteOne(root, below, entry);
+  const own = entries.get(".git");
+  if (own !== undefined) deleteOne(root, ".git", own);
   attempt("its folder", () => rmdirSync(root));
 }
 
-function deleteOne(path: Buffer, name: string, kind: Entry["kind"], stamp: string): void {
-  attempt(name, () => {
-    const stat = lstatBig(path);
-    if (stampOf(stat) !== stamp) throw new AgentctlError("refused", `${name} was changed while it was being removed`);
+function deleteOne(root: string, below: string, { kind, stamp, isShared }: Entry): void {
+  const path = pathOf(root, below);
+  attempt(shown(below), () => {
+    if (stampOf(lstatBig(path), isShared ? "shared" : "single") !== stamp)
+      throw new AgentctlError("refused", `${shown(below)} was changed while it was being removed`);
     if (kind === "folder") rmdirSync(path);
     else unlinkSync(path);
   });
