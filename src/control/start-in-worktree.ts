@@ -7,7 +7,7 @@ import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
 import { MayStillBegin } from "./start-hosted.ts";
 import { interruption, type StartRequest, startSession } from "./start-session.ts";
-import { undoWorktree, type WasIn } from "./undo-worktree.ts";
+import type { WasIn } from "./undo-worktree.ts";
 import { addWorktree, commitAt, type MadeWorktree, type WorktreeWish } from "./worktrees.ts";
 
 export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
@@ -70,6 +70,8 @@ async function startInside(
 }
 
 async function undone(made: MadeWorktree, wasIn: WasIn, error: unknown, { env, warn }: StartRequest): Promise<never> {
+  // A launch that goes well does not load it.
+  const { undoWorktree } = await import("./undo-worktree.ts");
   const stays = error instanceof MayStillBegin ? ["it may still be begun in"] : await undoWorktree(made, wasIn, env);
   const remedy = `agentctl worktree remove ${basename(made.path)} removes it`;
   warn(stays === null ? `${made.path} was removed again` : `${made.path} stays: ${stays.join("; ")} (${remedy})`);

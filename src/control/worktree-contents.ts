@@ -1,6 +1,5 @@
 // What is in the folder of a worktree beside its commits, by git's word and by the file system's.
 
-import { createHash } from "node:crypto";
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCode } from "../observe/failure.ts";
@@ -126,7 +125,10 @@ async function differingAmong(flagged: readonly Tracked[], root: string, env: En
     // Not checked out: a sparse checkout, or a deletion, which loses nothing.
     if (kind === null || each.mode === "160000") continue;
     if (kind === "link" && each.mode === "120000") {
-      if (blobOf(readlinkSync(path, { encoding: "buffer" }), each.object) !== each.object) differing.push(each.path);
+      const target = readlinkSync(path);
+      // A name that is not UTF-8 has lost what would tell it from another.
+      const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes("\ufffd");
+      if (!isSame) differing.push(each.path);
     } else if (kind === "file" && each.mode !== "120000") regular.push(each);
     else differing.push(each.path);
   }
@@ -148,12 +150,6 @@ function kindOf(path: string): "file" | "link" | "other" | null {
     return null;
   }
 }
-
-const blobOf = (content: Buffer, like: string): string =>
-  createHash(like.length === 64 ? "sha256" : "sha1")
-    .update(`blob ${content.length}\0`)
-    .update(content)
-    .digest("hex");
 
 /** Bare repositories that are tracked as plain files (fixtures of tests) are the worktree's own. */
 export function isTracked(folder: string, look: FolderLook, { unseen, ignored, dirty }: Files): boolean {

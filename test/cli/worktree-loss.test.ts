@@ -79,6 +79,10 @@ describe("stays, because of", () => {
     rmSync(join(path, "link"));
     symlinkSync("there", join(path, "link"));
     await expectKept(here, "a", /1 file changed where git does not look .*: link/, "not-final");
+    rmSync(join(path, "link"));
+    symlinkSync("here", join(path, "link"));
+    expect(await here.prune()).toMatchObject({ code: 0 });
+    expect(existsSync(path)).toBe(false);
   });
 
   test("an edit of the same size that has the old time again", async () => {

@@ -513,7 +513,7 @@ describe("worktree remove", () => {
     await here.git("-C", here.at("detached"), "checkout", "-q", "--detach");
     for (const name of ["branch", "detached"]) {
       writeFileSync(join(here.at(name), "file"), "two\n");
-      await here.git("-C", here.at(name), "commit", "-qam", "two");
+      await here.git("-C", here.at(name), "commit", "-qam", name);
       rmSync(here.at(name), { recursive: true });
     }
     // In an empty folder they might as well be on a disk that is not mounted.
