@@ -39,7 +39,9 @@ export function holdWorktree(admin: string, removal: Removal): { release(): void
 
 const notHeld = (admin: string, error: unknown): AgentctlError =>
   errorCode(error) === "EEXIST"
-    ? new AgentctlError("refused", `a git command is at work in it, or was killed: ${admin} has a lock file`)
+    ? new AgentctlError("refused", `a git command is at work in it, or was killed: ${admin} has a lock file`, {
+        hint: "if no git command is at work there, remove index.lock and HEAD.lock",
+      })
     : new AgentctlError("failed", `cannot lock ${admin}: ${failureText(error)}`, { cause: error });
 
 export const isOurMark = (path: string): boolean => textOf(path).startsWith(markWord);

@@ -3,6 +3,7 @@
 // this last look has seen are deleted. Git's own data go after the folder, and the branch last.
 import { basename } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
+import { oneLine } from "../lib/width.ts";
 import type { Environment } from "../observe/homes.ts";
 import { git, gitText } from "./git.ts";
 import { CannotTell } from "./git-fact.ts";
@@ -59,7 +60,7 @@ export interface Removed {
 export class Stays extends AgentctlError {
   readonly reasons: readonly string[];
   constructor(path: string, reasons: readonly string[]) {
-    super("refused", [`${path} stays:`, ...reasons.map((why) => `  ${why}`)].join("\n"));
+    super("refused", [`${oneLine(path)} stays:`, ...reasons.map((why) => `  ${oneLine(why)}`)].join("\n"));
     this.reasons = reasons;
   }
 }

@@ -1,7 +1,7 @@
 // A session in a worktree of its own: made, set up, entered; undone if it does not come to that.
 import { basename } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
-import { plainText } from "../lib/width.ts";
+import { oneLine, plainText } from "../lib/width.ts";
 import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
@@ -74,7 +74,9 @@ async function undone(made: MadeWorktree, wasIn: WasIn, error: unknown, { env, w
   const { undoWorktree } = await import("./undo-worktree.ts");
   const stays = error instanceof MayStillBegin ? ["it may still be begun in"] : await undoWorktree(made, wasIn, env);
   const remedy = `agentctl worktree remove ${basename(made.path)} removes it`;
-  warn(stays === null ? `${made.path} was removed again` : `${made.path} stays: ${stays.join("; ")} (${remedy})`);
+  warn(
+    stays === null ? `${made.path} was removed again` : `${made.path} stays: ${oneLine(stays.join("; "))} (${remedy})`,
+  );
   throw error;
 }
 

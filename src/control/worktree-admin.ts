@@ -15,6 +15,8 @@ export interface WorktreeEntry {
   branch: string | null;
   isBare: boolean;
   isLocked: boolean;
+  /** Git, too, finds its folder gone. */
+  isPrunable: boolean;
 }
 
 /** The main worktree is the first one. */
@@ -34,7 +36,14 @@ function parseEntry(text: string): WorktreeEntry | null {
   const path = value("worktree");
   if (path === null) return null;
   const branch = value("branch")?.replace(/^refs\/heads\//, "") ?? null;
-  return { path, commit: value("HEAD"), branch, isBare: has("bare"), isLocked: has("locked") };
+  return {
+    path,
+    commit: value("HEAD"),
+    branch,
+    isBare: has("bare"),
+    isLocked: has("locked"),
+    isPrunable: has("prunable"),
+  };
 }
 
 /** By the path of the worktree that git believes it belongs to. Two for one path have no entry: which is meant is unknown. */

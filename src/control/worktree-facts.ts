@@ -129,7 +129,7 @@ interface Circumstances {
 async function factsOf(entry: WorktreeEntry, circumstances: Circumstances): Promise<WorktreeFacts> {
   const { repository, against, around, env, isMain, admin, others } = circumstances;
   const { path, commit, branch } = entry;
-  const presence = presenceOf(path, admin);
+  const presence = presenceOf(entry, admin);
   const isThere = presence.kind === "there";
   const look = isThere ? lookAtFolder(path) : null;
   const [contents, counts, holders] = await Promise.all([
@@ -225,7 +225,7 @@ const naming = (what: string, paths: readonly string[]): string[] =>
 
 /** What is at its path must be what git means. */
 function notItself(path: string, admin: string): string[] {
-  if (lstatSync(path).isSymbolicLink()) return ["its path is a symbolic link"];
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return ["its path is a symbolic link"];
   if (adminNamedBy(path) === admin) return [];
   return isThere(join(path, ".git"))
     ? ["the .git in its folder belongs to another repository"]

@@ -4,7 +4,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import { mayHang, mountTable } from "../observe/mounts.ts";
-import { adminNamedBy } from "./worktree-admin.ts";
+import { adminNamedBy, type WorktreeEntry } from "./worktree-admin.ts";
 
 export type Presence =
   | { kind: "there" }
@@ -16,14 +16,15 @@ export type Presence =
 /** Folders below these come and go with their disks. */
 const comeAndGo = /^\/(?:media|mnt|run\/media|net|Volumes)\//;
 
-export function presenceOf(path: string, admin: string | null): Presence {
+export function presenceOf({ path, isPrunable }: WorktreeEntry, admin: string | null): Presence {
   try {
     lstatSync(path);
     return { kind: "there" };
   } catch (error) {
     if (errorCode(error) === "") throw error;
     if (!isGone(error)) return outOfReach(`cannot look at its folder: ${failureText(error)}`);
-    return absent(path, admin);
+    // A path that is not UTF-8 comes to us with other bytes than git has for it.
+    return isPrunable ? absent(path, admin) : outOfReach("its folder is missing, but git sees it");
   }
 }
 

@@ -185,6 +185,17 @@ describe("stays, because of", () => {
     expect(await here.git("-C", here.at("moved"), "status", "--porcelain")).toBe("");
   });
 
+  test("a path that is not UTF-8, which looks as if its folder were gone", async () => {
+    await using here = await world();
+    mkdirSync(here.at("another"), { recursive: true });
+    const script = `git -C "$0" worktree add -q -b agentctl/a "$(printf '%s/\\377' "$1")"`;
+    Bun.spawnSync(["sh", "-c", script, here.repository, here.at("").replace(/\/$/, "")]);
+    expect((await here.listed()).length).toBe(2);
+    const pruned = await here.prune();
+    expect([pruned.code, pruned.err]).toEqual([0, expect.stringContaining("its folder is missing, but git sees it")]);
+    expect((await here.listed()).length).toBe(2);
+  });
+
   test("what is staged in a folder that is gone", async () => {
     await using here = await world();
     const path = await here.add("a");
@@ -234,6 +245,21 @@ describe("stays, because of", () => {
     await expectKept(here, "other", /the \.git in its folder belongs to another repository/, "final");
     await expectKept(here, "link", /its path is a symbolic link/, "final");
     expect(existsSync(join(here.root, "elsewhere", "file"))).toBe(true);
+  });
+
+  test("another file system that is mounted below an ignored folder", async () => {
+    await using here = await world();
+    await here.ignoring("ignored");
+    const point = join(await here.add("a"), "ignored", "mounted here");
+    mkdirSync(point, { recursive: true });
+    here.put(join(here.folder("data"), "precious"), "");
+    expect(Bun.spawnSync(["mount", "--bind", here.folder("data"), point]).exitCode).toBe(0);
+    try {
+      await expectKept(here, "a", /another file system is mounted inside: ignored\/mounted here/, "final");
+    } finally {
+      Bun.spawnSync(["umount", point]);
+    }
+    expect(existsSync(join(here.root, "data", "precious"))).toBe(true);
   });
 
   test("a git command that is at work in it", async () => {
