@@ -93,7 +93,7 @@ describe("stays, because of", () => {
       Bun.spawnSync(["touch", "-d", "2001-01-01", file]);
       await here.git("-C", here.at(name), "update-index", "--refresh");
       // In the same second git cannot know better; later it could, but is told not to look at that.
-      if (name === "b") await Bun.sleep(1000 - (Date.now() % 1000));
+      if (name === "b") await Bun.sleep(1020 - (Date.now() % 1000));
       writeFileSync(file, "two\n");
       Bun.spawnSync(["touch", "-d", "2001-01-01", file]);
       expect(await here.git("-C", here.at(name), "status", "--porcelain")).toBe("");
