@@ -1,16 +1,25 @@
 // agentctl worktree: the worktrees of this repository, who lives in them, and how to be rid of them without losing work.
 import { basename, resolve } from "node:path";
 import { callerOf, refuseInside } from "../control/guard.ts";
+import { undoInterruptedRemovals } from "../control/interrupted-removals.ts";
 import { oneAtATime } from "../control/places.ts";
+import { type Reason, reasonsToKeep } from "../control/reasons-to-keep.ts";
+import {
+  carefully,
+  discarding,
+  type RemovalWish,
+  type Removed,
+  removeWorktree,
+  Stays,
+} from "../control/remove-worktree.ts";
+import { type Repository, repositoryAt } from "../control/repository.ts";
 import {
   type Inhabitants,
-  type Reason,
-  reasonsToKeep,
+  oneAfterTheOther,
   someOf,
   type WorktreeFacts,
   worktreeFacts,
 } from "../control/worktree-facts.ts";
-import { type Repository, removeWorktree, repositoryAt } from "../control/worktrees.ts";
 import { AgentctlError, exitCodes } from "../core/problem.ts";
 import { jsonLine, oneLine } from "../lib/width.ts";
 import { type Arguments, usage } from "./arguments.ts";
@@ -24,12 +33,14 @@ export const worktree: Command = {
   usage: "agentctl worktree list | remove <NAME | PATH>… [--discard] | prune [--dry-run] [-y]",
   summary: "Shows the git worktrees of this repository and the sessions in them; removes those that nobody needs.",
   notes: [
-    "remove refuses where work would be lost (uncommitted files, commits that are neither merged nor pushed), where nobody can",
-    "tell, where a process of yours stands in it (a setup, a shell), and where a session is live. --discard means it, but never",
-    "removes a worktree under a live session. prune takes those that agentctl made and that hold nothing that is not elsewhere.",
+    "remove refuses where work would be lost (uncommitted files, also those that skip-worktree hides, a rebase in progress, commits",
+    "that no branch, tag or remote branch would have), where git cannot tell, where a process of yours is in it (a setup, a shell),",
+    "and where a session is live. --discard means it, but never removes a worktree under a live session, a locked one, or one with",
+    "another worktree or repository inside; it prints the commits that no ref has any more. prune takes those that agentctl made",
+    "and whose work is all merged or pushed. Commits that only the reflog had stay under refs/agentctl/removed.",
     "Branches that agentctl named (agentctl/…) go with their worktrees; so do ignored files, which are named.",
-    "JSON of remove and prune: a list of path, branch, result (removed, can-go, stays), branchRemoved, bytes, ignored, and keep:",
-    "why it stays.",
+    "JSON of remove and prune: a list of path, branch, result (removed, can-go, stays), branchRemoved, bytes, ignored, keep (why it",
+    "stays), keptAs (the ref with commits of its reflog) and unreferenced (commits that no ref has any more).",
   ].join("\n"),
   flags: [
     { flag: "--discard", help: "remove: also with uncommitted files and commits that are nowhere else" },
@@ -86,7 +97,7 @@ async function list(args: Arguments, context: Context): Promise<number> {
     { text: homeRelative(each.path, context) },
     { text: each.branch ?? `(${each.commit?.slice(0, 8) ?? "nothing"})` },
     { text: workText(each) },
-    { text: each.isGone ? "" : shortBytes(each.bytes) },
+    { text: each.presence.kind === "there" ? shortBytes(each.bytes) : "" },
     { text: sessionsText(each) },
   ]);
   const columns = [
@@ -100,9 +111,12 @@ async function list(args: Arguments, context: Context): Promise<number> {
   return 0;
 }
 
-function workText({ isMain, isGone, contents, ahead, behind, isMerged, isPushed }: WorktreeFacts): string {
-  if (isGone) return "its folder is gone";
+function workText(facts: WorktreeFacts): string {
+  const { isMain, presence, contents, ahead, behind, isMerged, isPushed, isHalfRemoved } = facts;
+  if (presence.kind === "gone") return "its folder is gone";
   const parts = [
+    presence.kind === "out-of-reach" ? "its folder is missing" : null,
+    isHalfRemoved ? "its removal was interrupted" : null,
     contents.known ? null : "cannot be told",
     contents.known && contents.dirty.length > 0 ? `${contents.dirty.length} dirty` : null,
     ahead !== null && ahead > 0 ? `${ahead} ahead` : null,
@@ -121,19 +135,32 @@ const sessionsText = ({ sessions }: WorktreeFacts): string => {
 
 async function remove(names: readonly string[], args: Arguments, context: Context): Promise<number> {
   if (args.has("--discard")) await refuseInside("worktree remove --discard", context.env);
+  const wish = args.has("--discard") ? discarding : carefully;
   return await oneAtATime(context.env, async () => {
+    await undoInterrupted(context);
     const { repository, worktrees } = await look(context, everybodyThere);
-    const chosen = names.map((name) => worktreeNamed(name, worktrees, context));
+    const chosen = [...new Set(names.map((name) => worktreeNamed(name, worktrees, context)))];
     for (const each of chosen) {
-      const reasons = reasonsToKeep(each).filter(({ final }) => final || !args.has("--discard"));
+      const reasons = reasonsToKeep(each).filter((reason) => !wish.accepts(reason, each));
       if (reasons.length > 0) throw refusal(each, reasons);
     }
     const say = sayer(args.has("--json") ? "talk" : "answer", context);
-    const gone: Fate[] = [];
-    for (const each of chosen) gone.push(await takeAway(each, repository, args.has("--discard"), say, context));
-    if (args.has("--json")) context.out(jsonLine(gone));
+    const fates: Fate[] = [];
+    try {
+      for (const each of chosen) fates.push(await takeAway(each, repository, wish, say, context));
+    } finally {
+      // Also where a later one could not go: the earlier ones are gone.
+      if (args.has("--json") && fates.length > 0) context.out(jsonLine(fates));
+    }
     return 0;
   });
+}
+
+/** Under the lock: a removal of this user's that has it still goes on. */
+async function undoInterrupted(context: Context): Promise<void> {
+  const repository = await repositoryAt(context.cwd, context.env);
+  for (const path of await undoInterruptedRemovals(repository, context.env))
+    context.err(`agentctl: an earlier removal of ${oneLine(path)} was interrupted; it is back in its place\n`);
 }
 
 function worktreeNamed(name: string, worktrees: readonly WorktreeFacts[], { cwd }: Context): WorktreeFacts {
@@ -149,28 +176,33 @@ function worktreeNamed(name: string, worktrees: readonly WorktreeFacts[], { cwd 
   return only;
 }
 
-const refusal = ({ path }: WorktreeFacts, reasons: readonly Reason[]): AgentctlError =>
-  new AgentctlError(
-    "refused",
-    [`${oneLine(path)} stays:`, ...reasons.map(({ why }) => `  ${oneLine(why)}`)].join("\n"),
-    {
-      hint: reasons.some(({ final }) => final)
-        ? "agentctl list shows who is live"
-        : "--discard removes it all the same",
-    },
-  );
+function refusal({ path }: WorktreeFacts, reasons: readonly Reason[]): AgentctlError {
+  const text = [`${oneLine(path)} stays:`, ...reasons.map(({ why }) => `  ${oneLine(why)}`)].join("\n");
+  return new AgentctlError("refused", text, { hint: remedyFor(reasons) });
+}
+
+function remedyFor(reasons: readonly Reason[]): string {
+  const codes = new Set(reasons.map(({ code }) => code));
+  if (codes.has("session")) return "agentctl list shows who is live";
+  if (codes.has("inside")) return "move what is inside to another place first; agentctl never removes it";
+  if (codes.has("locked") || codes.has("main")) return "agentctl worktree list shows what each of them has";
+  return "--discard removes it all the same";
+}
 
 async function takeAway(
   each: WorktreeFacts,
   repository: Repository,
-  discard: boolean,
+  wish: RemovalWish,
   say: Say,
   context: Context,
 ): Promise<Fate> {
-  const branch = await removeWorktree(each, repository, discard, context.env);
+  const removed = await removeWorktree(each, repository, wish, context.env);
+  const { branch, keptAs, unreferenced } = removed;
   const gone = `removed ${homeRelative(oneLine(each.path), context)}${branch === null ? "" : ` and its branch ${branch}`}`;
   say(`${gone}${ignoredText(each)}`);
-  return { ...fateOf(each, []), result: "removed", branchRemoved: branch !== null };
+  if (keptAs !== null) say(`commits that only its reflog had are kept: git log ${keptAs}`);
+  for (const commit of unreferenced) say(`no ref has ${commit} any more: git branch NAME ${commit} brings it back`);
+  return { ...fateOf(each, [], removed), result: "removed", branchRemoved: branch !== null };
 }
 
 type Say = (text: string) => void;
@@ -187,12 +219,21 @@ interface Fate {
   bytes: number;
   ignored: string[];
   keep: string[];
+  /** The ref with commits that only its reflog had. */
+  keptAs: string | null;
+  /** Commits that no ref has any more. */
+  unreferenced: string[];
 }
 
-function fateOf(each: WorktreeFacts, keep: string[] = reasonsToKeep(each).map(({ why }) => why)): Fate {
+function fateOf(
+  each: WorktreeFacts,
+  keep: string[] = reasonsToKeep(each).map(({ why }) => why),
+  { keptAs, unreferenced }: Pick<Removed, "keptAs" | "unreferenced"> = { keptAs: null, unreferenced: [] },
+): Fate {
   const { path, branch, bytes, contents } = each;
   const result = keep.length > 0 ? "stays" : "can-go";
-  return { path, branch, result, branchRemoved: false, bytes, ignored: contents.known ? contents.ignored : [], keep };
+  const ignored = contents.known ? contents.ignored : [];
+  return { path, branch, result, branchRemoved: false, bytes, ignored, keep, keptAs, unreferenced };
 }
 
 /** Nobody's work, but perhaps somebody's passwords. */
@@ -200,8 +241,8 @@ const ignoredText = ({ contents }: WorktreeFacts): string =>
   contents.known && contents.ignored.length > 0 ? `, with ignored: ${oneLine(someOf(contents.ignored))}` : "";
 
 async function prune(args: Arguments, context: Context): Promise<number> {
-  const ours = (await look(context, everybodyThere)).worktrees.filter(({ isOurs }) => isOurs);
-  const ready = ours.filter((each) => reasonsToKeep(each).length === 0);
+  if (!args.has("--dry-run")) await oneAtATime(context.env, () => undoInterrupted(context));
+  const { ours, ready } = await lookAtOurs(context);
   const isJson = args.has("--json");
   const say = sayer(args.has("--dry-run") && !isJson ? "answer" : "talk", context);
   for (const each of ours) if (!ready.includes(each)) say(staysText(each, fateOf(each).keep));
@@ -212,26 +253,55 @@ async function prune(args: Arguments, context: Context): Promise<number> {
     if (isJson) context.out(jsonLine(ours.map((each) => fateOf(each))));
     return 0;
   }
-  // Looked at again under the lock: somebody may have begun in one of them meanwhile.
+  const wanted = new Set(ready.map(({ path }) => path));
   return await oneAtATime(context.env, async () => {
-    const { repository, worktrees } = await look(context, everybodyThere);
-    const isMeant = (each: WorktreeFacts): boolean =>
-      ready.some(({ path }) => path === each.path) && reasonsToKeep(each).length === 0;
-    const fates: Fate[] = [];
-    let code = 0;
-    for (const each of worktrees.filter(({ isOurs }) => isOurs))
-      try {
-        const tell = sayer(isJson ? "talk" : "answer", context);
-        fates.push(isMeant(each) ? await takeAway(each, repository, false, tell, context) : fateOf(each));
-      } catch (error) {
-        if (!(error instanceof AgentctlError)) throw error;
-        say(staysText(each, [error.message]));
-        fates.push(fateOf(each, [error.message]));
-        code = exitCodes.failed;
-      }
+    const { fates, code } = await removeOurs(
+      wanted,
+      { stays: say, gone: sayer(isJson ? "talk" : "answer", context) },
+      context,
+    );
     if (isJson) context.out(jsonLine(fates));
     return code;
   });
+}
+
+/** What has happened since the question may keep one after all. */
+async function removeOurs(
+  wanted: ReadonlySet<string>,
+  say: { gone: Say; stays: Say },
+  context: Context,
+): Promise<{ fates: Fate[]; code: number }> {
+  const { repository, ours, ready } = await lookAtOurs(context);
+  const fates: Fate[] = [];
+  let code = 0;
+  for (const each of ours)
+    try {
+      const isMeant = wanted.has(each.path) && ready.includes(each);
+      fates.push(isMeant ? await takeAway(each, repository, carefully, say.gone, context) : fateOf(each));
+    } catch (error) {
+      if (!(error instanceof AgentctlError)) throw error;
+      const why = error instanceof Stays ? [...error.reasons] : [error.message];
+      say.stays(staysText(each, why));
+      fates.push(fateOf(each, why));
+      code = exitCodes.failed;
+    }
+  return { fates, code };
+}
+
+interface Ours {
+  repository: Repository;
+  /** As they are judged if those before them are gone. */
+  ours: WorktreeFacts[];
+  ready: WorktreeFacts[];
+}
+
+async function lookAtOurs(context: Context): Promise<Ours> {
+  const { repository, worktrees } = await look(context, everybodyThere);
+  const isReady = (each: WorktreeFacts): boolean => reasonsToKeep(each).length === 0;
+  const all = worktrees.filter(({ isOurs }) => isOurs);
+  const judged = await oneAfterTheOther(all.filter(isReady), repository, context.env);
+  const ours = all.map((each) => judged.find(({ path }) => path === each.path) ?? each);
+  return { repository, ours, ready: ours.filter(isReady) };
 }
 
 const staysText = ({ path }: WorktreeFacts, why: readonly string[]): string =>
@@ -248,7 +318,8 @@ const worktreeJson = (each: WorktreeFacts) => ({
   branch: each.branch,
   commit: each.commit,
   main: each.isMain,
-  gone: each.isGone,
+  gone: each.presence.kind === "gone",
+  outOfReach: each.presence.kind === "out-of-reach",
   dirty: each.contents.known ? each.contents.dirty.length : null,
   ahead: each.ahead,
   behind: each.behind,

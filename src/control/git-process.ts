@@ -11,6 +11,10 @@ export interface GitAnswer {
   err: string;
 }
 
+/** The command and its arguments, without settings (`-c key=value`) before it. */
+export const commandIn = (args: readonly string[]): readonly string[] =>
+  args[0] === "-c" ? commandIn(args.slice(2)) : args;
+
 export interface GitOrder {
   place: string;
   args: readonly string[];

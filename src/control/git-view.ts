@@ -7,7 +7,7 @@ import { deadlineIn } from "../lib/deadline.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
-import { askGitQuietly, type GitAnswer } from "./git-process.ts";
+import { askGitQuietly, commandIn, type GitAnswer } from "./git-process.ts";
 
 export interface View {
   root: string;
@@ -186,9 +186,10 @@ const comparing = new Set(["status", "diff", "diff-files", "diff-index"]);
 
 /** Git would start itself inside of each submodule, where the submodule's own settings count. */
 function withoutSubmodules(args: readonly string[]): readonly string[] {
-  const [name = "", ...rest] = args;
+  const [name = "", ...rest] = commandIn(args);
   if (!comparing.has(name)) return args;
+  const settings = args.slice(0, args.length - rest.length - 1);
   const end = rest.includes("--") ? rest.indexOf("--") : rest.length;
   const words = rest.slice(0, end).filter((word) => !word.startsWith("--ignore-submodules"));
-  return [name, ...words, "--ignore-submodules=dirty", ...rest.slice(end)];
+  return [...settings, name, ...words, "--ignore-submodules=dirty", ...rest.slice(end)];
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Environment } from "../observe/homes.ts";
 import { openScratch } from "../sys/scratch.ts";
-import { askGitAsPerson, askGitQuietly, type GitAnswer } from "./git-process.ts";
+import { askGitAsPerson, askGitQuietly, commandIn, type GitAnswer } from "./git-process.ts";
 import { type Opened, openView, type View } from "./git-view.ts";
 
 export type { GitAnswer } from "./git-process.ts";
@@ -21,8 +21,21 @@ const graceMs = 1_000;
  */
 const plain = new Set([
   ...["rev-parse", "rev-list", "merge-base", "cat-file", "hash-object", "config"],
-  ...["for-each-ref", "show-ref", "symbolic-ref", "check-ref-format", "update-ref", "branch", "worktree"],
+  ...[
+    "for-each-ref",
+    "show-ref",
+    "symbolic-ref",
+    "check-ref-format",
+    "update-ref",
+    "branch",
+    "worktree",
+    "commit-tree",
+  ],
 ]);
+
+/** With --cached it compares the index with a commit, and no file. */
+const isPlain = (words: readonly string[]): boolean =>
+  plain.has(words[0] ?? "") || (words[0] === "diff-index" && words.includes("--cached"));
 
 /** Looks. `place`: where it is asked; for a command that looks at files, the root of a worktree. */
 export async function git(
@@ -31,9 +44,9 @@ export async function git(
   env: Environment,
   more: Readonly<Record<string, string>> = {},
 ): Promise<GitAnswer> {
-  const [command = "", act] = args;
-  if (plain.has(command)) {
-    const isRemoval = command === "worktree" && act === "remove";
+  const words = commandIn(args);
+  if (isPlain(words)) {
+    const isRemoval = words[0] === "worktree" && words[1] === "remove";
     const settings = isRemoval ? await withoutFilters(args.at(-1) ?? "", env) : [];
     const mostMs = isRemoval ? actingMs : lookingMs;
     return await askGitQuietly({ place, args, env, more, settings, mostMs, graceMs });

@@ -1,12 +1,14 @@
 // A session in a worktree of its own: made, set up, entered; undone if it does not come to that.
+import { basename } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
-import { plainText } from "../lib/width.ts";
+import { oneLine, plainText } from "../lib/width.ts";
 import { standIn } from "../sys/spawn.ts";
 import type { Launched } from "./launch.ts";
 import { runForPerson, shellWord } from "./person-command.ts";
 import { MayStillBegin } from "./start-hosted.ts";
 import { interruption, type StartRequest, startSession } from "./start-session.ts";
-import { addWorktree, commitAt, type MadeWorktree, undoWorktree, type WorktreeWish } from "./worktrees.ts";
+import type { WasIn } from "./undo-worktree.ts";
+import { addWorktree, commitAt, type MadeWorktree, type WorktreeWish } from "./worktrees.ts";
 
 export interface OwnWorktree extends Omit<WorktreeWish, "cwd"> {
   /** A person's command that makes it ready. */
@@ -32,7 +34,7 @@ export async function startWhere(request: StartRequest, own: OwnWorktree | null)
   const unlessInterrupted = (): Promise<unknown> => Promise.race([interrupted, null]);
   try {
     const made = await addWorktree({ ...own, cwd }, env);
-    await unlessInterrupted().catch((error) => undone(made, "with what is in it", error, request));
+    await unlessInterrupted().catch((error) => undone(made, "setup", error, request));
     return await startInside(made, own.setup, request, interrupted);
   } catch (error) {
     if (!(error instanceof AgentctlError && error.code === "interrupted")) await unlessInterrupted();
@@ -51,29 +53,30 @@ async function startInside(
   const { env, note } = request;
   // Until the agent itself is there: whoever would remove the worktree sees that it is wanted.
   let standing: ReturnType<typeof standIn> | null = null;
-  let how: "with what is in it" | "if nothing is in it" = "with what is in it";
+  let wasIn: WasIn = "setup";
   try {
     standing = standIn(made.path);
     for (const warning of made.warnings) request.warn(`${made.path}: ${warning}`);
     if (setup !== null) await setUp(setup, made, request, interrupted);
-    how = "if nothing is in it";
+    wasIn = "agent";
     const there = { ...request, cwd: made.cwd, note: { ...note, worktree: made.path } };
     return { launched: await startSession(there, commitAt(made.path, env)), request: there };
   } catch (error) {
-    return await undone(made, how, error, request);
+    standing?.leave();
+    return await undone(made, wasIn, error, request);
   } finally {
     standing?.leave();
   }
 }
 
-async function undone(
-  made: MadeWorktree,
-  how: "with what is in it" | "if nothing is in it",
-  error: unknown,
-  { env, warn }: StartRequest,
-): Promise<never> {
-  const stays = error instanceof MayStillBegin ? "it may still be begun in" : await undoWorktree(made, how, env);
-  warn(stays === null ? `${made.path} was removed again` : `${made.path} stays: ${stays}`);
+async function undone(made: MadeWorktree, wasIn: WasIn, error: unknown, { env, warn }: StartRequest): Promise<never> {
+  // A launch that goes well does not load it.
+  const { undoWorktree } = await import("./undo-worktree.ts");
+  const stays = error instanceof MayStillBegin ? ["it may still be begun in"] : await undoWorktree(made, wasIn, env);
+  const remedy = `agentctl worktree remove ${basename(made.path)} removes it`;
+  warn(
+    stays === null ? `${made.path} was removed again` : `${made.path} stays: ${oneLine(stays.join("; "))} (${remedy})`,
+  );
   throw error;
 }
 

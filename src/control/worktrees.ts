@@ -5,33 +5,9 @@ import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
-import { type GitAnswer, git, gitAsPerson, gitText } from "./git.ts";
-
-export interface Repository {
-  /** The main worktree, or the repository itself where it is bare. */
-  main: string;
-  /** The worktree that we are in; of a bare repository itself. */
-  root: string;
-  isBare: boolean;
-}
-
-/** An error that says what is there instead, where it is no repository. */
-export async function repositoryAt(cwd: string, env: Environment): Promise<Repository> {
-  // One question at a time: a path may hold a newline.
-  const { ok, out, err } = await git(cwd, ["rev-parse", "--path-format=absolute", "--git-common-dir"], env);
-  if (!ok) {
-    if (/dubious ownership/.test(err))
-      throw new AgentctlError("refused", `${cwd} is in a git repository of somebody else's\n${err}`);
-    throw new AgentctlError("usage", `${cwd} is in no git repository\n${err}`, { hint: "git init" });
-  }
-  const common = out.replace(/\n$/, "");
-  const main = basename(common) === ".git" ? dirname(common) : common;
-  const top = await git(cwd, ["rev-parse", "--show-toplevel"], env);
-  // Without a worktree around us: a bare repository, or the inside of `.git`.
-  return top.ok
-    ? { main, root: top.out.replace(/\n$/, ""), isBare: main === common }
-    : { main, root: main, isBare: main === common };
-}
+import { type GitAnswer, git, gitAsPerson } from "./git.ts";
+import { deleteBranch } from "./lasting-refs.ts";
+import { type Repository, repositoryAt } from "./repository.ts";
 
 /** The commit that a directory is at; null: no repository, or nothing was ever committed. */
 export async function commitAt(cwd: string, env: Environment): Promise<string | null> {
@@ -61,7 +37,9 @@ export interface MadeWorktree {
   branch: string;
   /** The branch was made with it. */
   isNewBranch: boolean;
-  main: string;
+  /** The commit that it began at. */
+  base: string;
+  repository: Repository;
   /** The same directory as the one that was asked for, in there. */
   cwd: string;
   /** What somebody may miss in it. */
@@ -89,16 +67,19 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
     });
   makeRoom(path);
   const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
+  const begin = isNewBranch ? base : await commitOf(`refs/heads/${branch}`, root, env);
   const { ok, err } = await gitAsPerson(root, ["worktree", "add", "--quiet", ...words], env);
   if (!ok) {
     const isTaken = /\balready\b/.test(err);
-    // Git makes the branch first, and leaves it. Of somebody else's with the same name it says that it is there.
-    if (isNewBranch && !isTaken) await git(root, ["branch", "--quiet", "-D", "--", branch], env);
+    // Git makes the branch first, and leaves it. Of somebody else's with the same name it says that it is there. One that has
+    // moved on from the base is somebody's work, whoever made it.
+    if (isNewBranch && !isTaken) await deleteBranch(branch, base, "may-lose-their-name", repository, env);
     throw new AgentctlError(isTaken ? "refused" : "failed", `git made no worktree at ${path}:\n${err}`);
   }
   const inside = repository.isBare ? "" : relative(root, wish.cwd);
   const cwd = inside !== "" && !inside.startsWith("..") && isFolder(join(path, inside)) ? join(path, inside) : path;
-  return { path, branch, isNewBranch, main, cwd, warnings: await missingIn(path, repository, env) };
+  const warnings = await missingIn(path, repository, env);
+  return { path, branch, isNewBranch, base: begin, repository, cwd, warnings };
 }
 
 /** What agentctl has chosen gets the next free number; what a person has named stays as it is. */
@@ -193,33 +174,6 @@ async function dirtyFiles(root: string, env: Environment): Promise<string[] | nu
   return ok ? entriesIn(out).map(({ path }) => path) : null;
 }
 
-/** What is in a worktree beside its commits. */
-export type Contents =
-  | {
-      known: true;
-      dirty: string[];
-      /** Folders as one. */
-      ignored: string[];
-      /** Its submodules are filled: they have repositories of their own, which go with it. */
-      hasModules: boolean;
-    }
-  | { known: false; why: string };
-
-export async function contentsOf(root: string, env: Environment): Promise<Contents> {
-  const { ok, out, err } = await statusOf(root, ["--ignored=traditional"], env);
-  if (!ok) return { known: false, why: err || "git status failed" };
-  const own = await gitText(root, ["rev-parse", "--absolute-git-dir"], env);
-  const isIgnored = ({ kind }: { kind: string }): boolean => kind === "!!";
-  const entries = entriesIn(out);
-  const paths = (some: typeof entries): string[] => some.map(({ path }) => path);
-  return {
-    known: true,
-    dirty: paths(entries.filter((entry) => !isIgnored(entry))),
-    ignored: paths(entries.filter(isIgnored)),
-    hasModules: isFolder(join(own, "modules")),
-  };
-}
-
 /** Nobody's settings hide a new file from us. */
 const whole = ["--untracked-files=normal", "--ignore-submodules=none"];
 
@@ -234,28 +188,3 @@ const entriesIn = (out: string): { kind: string; path: string }[] =>
     .split("\0")
     .filter((line) => line !== "")
     .map((line) => ({ kind: line.slice(0, 2), path: line.slice(3) }));
-
-/** After a start that failed. Git's words where it stays: somebody has worked in it after all. */
-export async function undoWorktree(
-  { path, branch, isNewBranch, main }: MadeWorktree,
-  how: "with what is in it" | "if nothing is in it",
-  env: Environment,
-): Promise<string | null> {
-  const force = how === "with what is in it" ? ["--force"] : [];
-  const { ok, err } = await git(main, ["worktree", "remove", ...force, "--", path], env);
-  if (!ok) return err || "git worktree remove failed";
-  if (isNewBranch) await git(main, ["branch", "--quiet", "-D", "--", branch], env);
-  return null;
-}
-
-/** The branch that went with it; null: it stays. */
-export async function removeWorktree(
-  { path, branch, isGone, isMerged }: { path: string; branch: string | null; isGone: boolean; isMerged: boolean },
-  { main }: Repository,
-  discard: boolean,
-  env: Environment,
-): Promise<string | null> {
-  await gitText(main, ["worktree", "remove", ...(discard || isGone ? ["--force"] : []), "--", path], env);
-  if (branch === null || !branch.startsWith("agentctl/") || !(isMerged || discard)) return null;
-  return (await git(main, ["branch", "--quiet", "-D", "--", branch], env)).ok ? branch : null;
-}

@@ -139,3 +139,12 @@ export function readWhole(file: OpenFile, most: number): Buffer {
   if (file.size > most) throw new Error(`larger than ${most} bytes`);
   return readChunk(file.bytes, 0, file.size);
 }
+
+const mostTextBytes = 16 * 1024 * 1024;
+
+/** A small file of another program's, as text. Its failures have codes, also that of a file that is too large. */
+export const readText = (path: string, encoding: "utf8" | "latin1" = "utf8"): string =>
+  withFile(path, (file) => {
+    if (file.size > mostTextBytes) throw Object.assign(new Error("the file is too large"), { code: "EFBIG" });
+    return readWhole(file, mostTextBytes).toString(encoding);
+  });

@@ -32,15 +32,21 @@ function mountsIn(text: string): Mount[] {
   if (parsed.text === text) return parsed.mounts;
   const lines = remote.test(text) ? text.split("\n") : [];
   const mounts = lines.flatMap((line): Mount[] => {
-    const point = line.split(" ", 5)[4];
-    if (point === undefined) return [];
-    const path = point.includes("\\") ? point.replace(/\\([0-7]{3})/g, asCharacter) : point;
     const isRemote = remote.test(line);
-    return [{ path, mayHang: isRemote, isShared: isRemote && !local.test(line) }];
+    return pointIn(line).map((path) => ({ path, mayHang: isRemote, isShared: isRemote && !local.test(line) }));
   });
   parsed = { text, mounts };
   return mounts;
 }
+
+function pointIn(line: string): string[] {
+  const point = line.split(" ", 5)[4];
+  if (point === undefined) return [];
+  return [point.includes("\\") ? point.replace(/\\([0-7]{3})/g, asCharacter) : point];
+}
+
+/** Every folder that something is mounted on. */
+export const mountPoints = (): string[] => mountTable().split("\n").flatMap(pointIn);
 
 const asCharacter = (_: string, octal: string): string => String.fromCharCode(Number.parseInt(octal, 8));
 

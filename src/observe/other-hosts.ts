@@ -1,8 +1,8 @@
 // Which stores processes of other hosts may write to, and how this host is called in the agents' announcements.
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Adapter } from "../adapters/adapter.ts";
 import { errorCode } from "./failure.ts";
+import { readText } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { hasShared, isShared } from "./mounts.ts";
 
@@ -17,7 +17,7 @@ export function isSharedStore({ records, claims }: Adapter, home: string, mounts
 /** null: this machine has none, or it cannot be read. */
 export function readMachineId(): string | null {
   try {
-    const id = readFileSync("/etc/machine-id", "utf8").trim();
+    const id = readText("/etc/machine-id").trim();
     return /^[0-9a-f]{32}$/.test(id) ? id : null;
   } catch (error) {
     if (errorCode(error) === "") throw error;

@@ -140,7 +140,7 @@ describe("what a terminal gets", () => {
 
   test("is shared with these children alone: the demo's own commands, and programs that agentctl becomes", () => {
     expect(having(/"inherit"/)).toEqual(["src/sys/spawn.ts"]);
-    expect(having(/runAndShow\(.*"show"/)).toEqual(["src/cli/demo.ts"]);
+    expect(having(/(?<!function )showCommand\(/)).toEqual(["src/cli/demo.ts"]);
     expect(having(/(?<!function )becomeProgram\(/).sort()).toEqual([
       "src/cli/attach.ts",
       "src/cli/exec-agent.ts",
@@ -163,7 +163,8 @@ describe("a file is opened", () => {
     expect(calls(/\breadFile(?:Sync)?\(|createReadStream|Bun\.file|from "node:fs\/promises"/).sort()).toEqual(
       [
         // /proc.
-        ...["src/observe/mounts.ts", "src/observe/ports.ts", "src/observe/processes.linux.ts"],
+        ...["src/observe/maps.ts", "src/observe/mounts.ts", "src/observe/own-socket.ts", "src/observe/ports.ts"],
+        "src/observe/processes.linux.ts",
         // Its own function of this name: a person may well name a pipe, and Ctrl-C ends the waiting.
         "src/cli/prompt.ts",
       ].sort(),
@@ -191,7 +192,7 @@ describe("a file is opened", () => {
     expect(writes.filter(({ words }) => !/"wx"|O_NOFOLLOW/.test(words))).toEqual([]);
     expect(writes.length).toBeGreaterThan(5);
     // Into a folder that was made for one command.
-    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/changes.ts"]);
+    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/git-view.ts"]);
   });
 });
 

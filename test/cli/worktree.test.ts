@@ -413,7 +413,7 @@ describe("worktree remove", () => {
     };
     const fate = (name: string, result: string, keep: string[] = []) => ({
       ...{ path: here.at(name), branch: `agentctl/${name}`, result, branchRemoved: result === "removed" },
-      ...{ ignored: [], keep },
+      ...{ ignored: [], keep, keptAs: null, unreferenced: [] },
     });
     const dirty = fate("dirty", "stays", ["1 uncommitted: new"]);
     expect(await json("remove", "first")).toEqual([0, [fate("first", "removed")]]);
@@ -513,9 +513,11 @@ describe("worktree remove", () => {
     await here.git("-C", here.at("detached"), "checkout", "-q", "--detach");
     for (const name of ["branch", "detached"]) {
       writeFileSync(join(here.at(name), "file"), "two\n");
-      await here.git("-C", here.at(name), "commit", "-qam", "two");
+      await here.git("-C", here.at(name), "commit", "-qam", name);
       rmSync(here.at(name), { recursive: true });
     }
+    // In an empty folder they might as well be on a disk that is not mounted.
+    mkdirSync(here.at("another"));
     const { code, out, err } = await here.here("worktree", "prune", "-y");
     expect([code, out]).toEqual([0, expect.stringMatching(/^removed .*branch\n$/)]);
     expect(err).toContain("detached stays: 1 commit neither merged nor pushed");
