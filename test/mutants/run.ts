@@ -35,6 +35,7 @@ const hunters: readonly { name: string; command: (copy: string) => string[][] }[
       ],
     ],
   },
+  { name: "security", command: () => [build, ["scripts/test", "--bail", "./test/security"]] },
   { name: "truth", command: () => [build, ["bun", "test/truth/run.ts", "--schedules", "150", "--seed", "1"]] },
 ];
 

@@ -52,7 +52,7 @@ class OwnStage extends Stage {
   /** Every file that agentctl keeps, after a launch with hooks, a lock, and a record that is long enough to be counted once. */
   async files(): Promise<{ session: string; paths: string[] }> {
     const session = await this.past("say:x", "--on-start", "true", "--on-exit", "true");
-    await until("both hooks", () => this.kept().filter((name) => /\.on-(?:start|exit)$/.test(name)).length === 4);
+    await until("the end of both hooks", () => this.endedHooks().length === 2);
     const tokens = { input: 1, output: 1 };
     const long = this.record([
       { type: "reply", text: "x".repeat(2_000_000), tokens },
@@ -69,8 +69,17 @@ class OwnStage extends Stage {
   }
 
   private kept = (): string[] =>
-    readdirSync(this.own, { recursive: true, encoding: "utf8" }).filter((name) =>
-      statSync(join(this.own, name)).isFile(),
+    readdirSync(this.own, { recursive: true, encoding: "utf8" }).filter(
+      // A file that is being replaced may be gone already.
+      (name) => statSync(join(this.own, name), { throwIfNoEntry: false })?.isFile() === true,
+    );
+
+  /** The file of a hook's run is written at its beginning and at its end. */
+  private endedHooks = (): string[] =>
+    this.kept().filter(
+      (name) =>
+        /^launches.*\.on-(?:start|exit)$/.test(name) &&
+        !readFileSync(join(this.own, name), "utf8").includes('"endedAt":null'),
     );
 }
 
