@@ -7,6 +7,6 @@ export interface ProcessWish {
   environment: ReadonlySet<string>;
   /** Of which agents: the open files of a process are gone through only where name and arguments say that it is theirs. */
   lockedFiles: readonly Pick<Adapter, "lockedFiles" | "processNames" | "role">[];
-  /** "ours": details of every process of this user; for whoever is about to end some of them. */
+  /** "ours": details of every process, and the environments of ours; for whoever is about to end some of them. */
   also?: "ours";
 }

@@ -148,8 +148,7 @@ function look(status: Status, boot: string, wish: ProcessWish, system: DarwinSys
     : { ok: false, why: "another user's process" };
   const started = args.ok ? [args.value.path, args.value.argv[0] ?? ""].map(baseName) : [];
   const known = [...status.names, ...started].find((each) => wish.names.has(each));
-  const isWanted = wish.pids.has(pid) || (wish.also === "ours" && isOurs(status, system));
-  if (known === undefined && !isWanted) return row;
+  if (known === undefined && !wish.pids.has(pid) && wish.also === undefined) return row;
   return { row: { ...row, name: known ?? name }, status, args };
 }
 

@@ -117,7 +117,7 @@ function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "fore
     // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
     const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
     const wanted = sought || (wish.also === "ours" && !stat.kernel);
-    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, sought ? "any" : "ours", look) : null;
+    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, look) : null;
     if (looked !== null) {
       // The pid may have changed hands, or the process its program, between the two readings.
       const again = readStat(path, proc);
@@ -241,13 +241,7 @@ function ttyName(device: number): string | null {
   return `/dev/tty(${major}:${minor})`;
 }
 
-/** null: it is another user's, and only ours are wanted. */
-function readDetail(
-  pid: number,
-  name: string,
-  whose: "any" | "ours",
-  look: Look,
-): { detail: ProcessDetail; isHalfMade: boolean } | null {
+function readDetail(pid: number, name: string, look: Look): { detail: ProcessDetail; isHalfMade: boolean } {
   const { wish, proc } = look;
   const folder = `/proc/${pid}`;
   const unread: Problem[] = [];
@@ -268,7 +262,6 @@ function readDetail(
   const ours = uid === proc.uid;
   // A process whose user cannot be read is not ours. But it may be, so what cannot be read of it is told.
   const mayBeOurs = ours || (uids === null && unread.length > 0);
-  if (whose === "ours" && !mayBeOurs) return null;
   const cmdline = part(`${folder}/cmdline`, proc.read);
   const argv = cmdline === null ? null : splitNul(cmdline);
   const exe = part(`${folder}/exe`, proc.link);

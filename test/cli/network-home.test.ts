@@ -3,8 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readMachineId } from "../../src/observe/other-hosts.ts";
-import { Stage } from "./live.ts";
-import { binary, type List } from "./world.ts";
+import { binary, type List, World } from "./world.ts";
 
 const machineId = readMachineId();
 if (machineId === null)
@@ -15,18 +14,18 @@ const otherMachine = "f".repeat(32);
 const pidSpace = (): string => readlinkSync("/proc/self/ns/pid");
 
 /** agentctl, for which the folder is a mount of this type. The mount table of its process alone says so. */
-async function runWith(stage: Stage, folder: string, type: string, args: string[]): Promise<string> {
-  const table = join(stage.root, "mountinfo");
+async function runWith(world: World, folder: string, type: string, args: string[]): Promise<string> {
+  const table = join(world.root, "mountinfo");
   const line = `999 1 0:99 / ${folder} rw,relatime - ${type} server:/export rw`;
   writeFileSync(table, `${readFileSync("/proc/self/mountinfo", "utf8").trimEnd()}\n${line}\n`);
   const script = 'mount --bind "$1" /proc/$$/mountinfo && shift && exec "$@"';
   const command = ["unshare", "--mount", "sh", "-c", script, "sh", table, binary, ...args];
-  const child = Bun.spawn(command, { env: stage.env, cwd: stage.root, stdio: ["ignore", "pipe", "inherit"] });
+  const child = Bun.spawn(command, { env: world.env, cwd: world.root, stdio: ["ignore", "pipe", "inherit"] });
   return await child.stdout.text();
 }
 
-const listOn = async (stage: Stage, type: string, folder = stage.root): Promise<List> =>
-  JSON.parse(await runWith(stage, folder, type, ["list", "-a", "--json"])) as List;
+const listOn = async (world: World, type: string, folder = world.root): Promise<List> =>
+  JSON.parse(await runWith(world, folder, type, ["list", "-a", "--json"])) as List;
 
 const over = [
   { type: "prompt", text: "x" },
@@ -38,41 +37,41 @@ describe("a session without a process here", () => {
   test.each(["nfs4", "nfs", "cifs", "smb3", "9p", "virtiofs", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse"])(
     "on %s is unknown, with the reason",
     async (type) => {
-      await using stage = new Stage();
-      const id = stage.record(over);
-      const { sessions } = await listOn(stage, type);
+      await using world = new World();
+      const id = world.record(over);
+      const { sessions } = await listOn(world, type);
       expect(sessions.find((each) => each.id === id)).toMatchObject({ state: "unknown", reason });
     },
   );
 
   test.each(["ext4", "fuseblk", "fuse.fuse-overlayfs"])("on %s, of this host alone, is stopped", async (type) => {
-    await using stage = new Stage();
-    const id = stage.record(over);
-    const { sessions } = await listOn(stage, type);
+    await using world = new World();
+    const id = world.record(over);
+    const { sessions } = await listOn(world, type);
     expect(sessions.find((each) => each.id === id)).toMatchObject({ state: "stopped", outcome: "completed" });
   });
 
   test("is in the list of what runs or may run, and is not acted on", async () => {
-    await using stage = new Stage();
-    const id = stage.record(over);
-    const { sessions } = JSON.parse(await runWith(stage, stage.root, "nfs4", ["list", "--json"])) as List;
+    await using world = new World();
+    const id = world.record(over);
+    const { sessions } = JSON.parse(await runWith(world, world.root, "nfs4", ["list", "--json"])) as List;
     expect(sessions.map((each) => [each.id, each.state])).toEqual([[id, "unknown"]]);
-    const why = await runWith(stage, stage.root, "nfs4", ["why", id]);
+    const why = await runWith(world, world.root, "nfs4", ["why", id]);
     expect(why).toContain(reason);
   });
 
   test("is unknown, too, where only a folder of its home is on the network", async () => {
-    await using stage = new Stage();
-    const id = stage.record(over);
-    const { sessions } = await listOn(stage, "nfs4", join(stage.home, "sessions"));
+    await using world = new World();
+    const id = world.record(over);
+    const { sessions } = await listOn(world, "nfs4", join(world.home, "sessions"));
     expect(sessions.find((each) => each.id === id)).toMatchObject({ state: "unknown", reason });
   });
 });
 
 describe("an announcement of Claude Code on a network file system", () => {
-  function announced(stage: Stage, domain: string | null): string {
+  function announced(world: World, domain: string | null): string {
     const id = crypto.randomUUID();
-    const home = stage.folder(".claude");
+    const home = world.folder(".claude");
     mkdirSync(join(home, "projects", "-x"), { recursive: true });
     mkdirSync(join(home, "sessions"), { recursive: true });
     const line = { type: "user", uuid: "u", parentUuid: null, sessionId: id, cwd: "/x", message: { content: "hi" } };
@@ -104,22 +103,22 @@ describe("an announcement of Claude Code on a network file system", () => {
       "announced by process 4194000, which may run on another host: its store is on a network file system",
     ],
   ])("%s", async (_name, domain, state, why) => {
-    await using stage = new Stage();
-    const id = announced(stage, domain === null ? null : `${domain}${pidSpace()}`);
-    const { sessions } = await listOn(stage, "nfs4");
+    await using world = new World();
+    const id = announced(world, domain === null ? null : `${domain}${pidSpace()}`);
+    const { sessions } = await listOn(world, "nfs4");
     expect(sessions.find((each) => each.id === id)).toMatchObject({ state, reason: why });
   });
 });
 
 testNamed("an announcement that names another host fits no process here, on whatever file system", async () => {
-  await using stage = new Stage();
-  const program = join(stage.folder("bin"), "claude");
+  await using world = new World();
+  const program = join(world.folder("bin"), "claude");
   await Bun.write(program, Bun.file("/bin/sleep"));
   chmodSync(program, 0o755);
-  const claude = Bun.spawn([program, "600"], { env: stage.env, stdio: ["ignore", "ignore", "ignore"], detached: true });
+  const claude = Bun.spawn([program, "600"], { env: world.env, stdio: ["ignore", "ignore", "ignore"], detached: true });
   try {
     const id = crypto.randomUUID();
-    mkdirSync(join(stage.folder(".claude"), "sessions"), { recursive: true });
+    mkdirSync(join(world.folder(".claude"), "sessions"), { recursive: true });
     const start = () => readFileSync(`/proc/${claude.pid}/stat`, "utf8").split(") ")[1]?.split(" ")[19];
     const claimOf = (machine: string) => ({
       pid: claude.pid,
@@ -128,11 +127,11 @@ testNamed("an announcement that names another host fits no process here, on what
       pidDomain: `linux:${machine}:${pidSpace()}`,
     });
     const write = (machine: string) =>
-      writeFileSync(join(stage.root, ".claude", "sessions", `${claude.pid}.json`), JSON.stringify(claimOf(machine)));
+      writeFileSync(join(world.root, ".claude", "sessions", `${claude.pid}.json`), JSON.stringify(claimOf(machine)));
     write(machineId ?? "");
-    expect((await stage.list()).sessions.find((each) => each.id === id)).toMatchObject({ state: "running" });
+    expect((await world.list()).sessions.find((each) => each.id === id)).toMatchObject({ state: "running" });
     write(otherMachine);
-    expect((await stage.list()).sessions.find((each) => each.id === id)).toMatchObject({ state: "unknown" });
+    expect((await world.list()).sessions.find((each) => each.id === id)).toMatchObject({ state: "unknown" });
   } finally {
     claude.kill("SIGKILL");
   }
