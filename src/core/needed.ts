@@ -72,19 +72,17 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
     table,
     rules,
   );
-  // Of a process of another user nobody can say which of its records it has, by names alone.
-  const isForeign = (row: ProcessRow, each: AgentRules): boolean =>
-    row.detail?.ours === false && roleOf(each, row) !== null;
+  // Where records may belong to several users, their names do not tell whose they are, nor which process may have them.
   const examined = examinedIn(evidence.processes.value);
-  const foreign = new Set(
-    rules.filter((each) => examined.some((row) => isForeign(row, each))).map(({ agent }) => agent),
+  const live = new Set(
+    rules.filter((each) => examined.some((row) => roleOf(each, row) !== null)).map(({ agent }) => agent),
   );
   const isDoubted = ({ agent, listing, onRootDevice, isShared, mayHoldOthers }: Store): boolean =>
     !listing.ok ||
     isShared === true ||
     agentDoubts.has(agent) ||
     (!table.namespace.initial && !onRootDevice) ||
-    (mayHoldOthers === true && (evidence.othersAreHidden === true || foreign.has(agent)));
+    (mayHoldOthers === true && (evidence.othersAreHidden === true || live.has(agent)));
   const whole = new Set(evidence.stores.filter(isDoubted).map(homeKey));
   const of: Needed["of"] = (store, id) => {
     const key = sessionKey(store.agent, store.home, id);

@@ -107,7 +107,7 @@ function neededAmong(
   adapters: readonly Adapter[],
   { mounts, databases }: Pick<Means, "mounts" | "databases">,
 ): Map<Store, FoundRecord[]> {
-  const records = new Map(open.map(({ store, names }) => [store, names.near(first.directoriesOf(store))]));
+  const records = new Map(open.map(({ store, names }) => [store, nearOrNamed(names, store, first)]));
   for (const [store, near] of records) outlineEach(store, near);
   let needed = neededRecords(evidence, adapters);
   if (needed.named !== null) {
@@ -121,6 +121,13 @@ function neededAmong(
   }
   const { of } = needed;
   return new Map([...records].map(([store, all]) => [store, all.filter(({ subject }) => of(store, subject) !== null)]));
+}
+
+/** The records of the directories that processes work in, and those that a process names although they work elsewhere. */
+function nearOrNamed(names: RecordNames, store: Store, { directoriesOf, ids }: Needed): FoundRecord[] {
+  const near = names.near(directoriesOf(store));
+  const known = new Set(near.map(keyOf));
+  return [...near, ...names.like({ ids }).filter((record) => !known.has(keyOf(record)))];
 }
 
 /** Of records that somebody may have: how young they can be, where that is cheaper than reading them. */

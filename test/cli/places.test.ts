@@ -262,10 +262,12 @@ describe("the lock", () => {
     expect(readdirSync(open)).toEqual([]);
   });
 
-  test("is in a folder of its own, also in a home that others may write to; one that is not its own is refused", async () => {
+  test("is not taken in a home that other users may write to, nor in such a folder of it", async () => {
     await using world = new ActingWorld();
     const open = world.folder("open");
     chmodSync(open, 0o777);
+    expect((await tryWith(world, { AGENTCTL_HOME: open })).code).toBe(1);
+    chmodSync(open, 0o700);
     expect((await tryWith(world, { AGENTCTL_HOME: open })).code).toBe(0);
     await world.untilAlone();
     chmodSync(join(open, "run"), 0o770);

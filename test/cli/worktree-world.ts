@@ -45,7 +45,18 @@ export class WorktreeWorld extends RepositoryWorld {
   replaceGit(script: string): void {
     const real = Bun.which("git", { PATH: this.env["PATH"] ?? "" });
     const path = join(this.folder("bin"), "git");
-    writeFileSync(path, `#!/bin/sh\ngit='${real}'\n${script}\nexec "$git" "$@"\n`);
+    // The person whose work the script does has not the environment that agentctl gives to git.
+    const own = [
+      "DIR",
+      "WORK_TREE",
+      "INDEX_FILE",
+      "CONFIG_COUNT",
+      "CONFIG_GLOBAL",
+      "CONFIG_NOSYSTEM",
+      "OPTIONAL_LOCKS",
+    ];
+    const asPerson = `env ${own.map((name) => `-u GIT_${name}`).join(" ")} ${real}`;
+    writeFileSync(path, `#!/bin/sh\ngit='${asPerson}'\n${script}\nexec '${real}' "$@"\n`);
     chmodSync(path, 0o755);
     this.env["PATH"] = `${join(this.root, "bin")}:${this.env["PATH"]}`;
   }

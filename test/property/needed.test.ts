@@ -45,8 +45,12 @@ test.each([
       const near = outlined(whole, tells);
       for (const store of near.stores) {
         const directories = any.directoriesOf(store);
-        const isNear = ({ reading }: Store["rows"][number]): boolean =>
-          directories === null || !reading.ok || reading.value.cwd === null || directories.has(reading.value.cwd);
+        const isNear = ({ id, reading }: Store["rows"][number]): boolean =>
+          any.ids.has(id) ||
+          directories === null ||
+          !reading.ok ||
+          reading.value.cwd === null ||
+          directories.has(reading.value.cwd);
         store.rows = any.idsOf(store) === null ? store.rows.filter(isNear) : [outline(anyRecord, "", null)];
       }
       const first = neededRecords(near, rules);
