@@ -21,8 +21,10 @@ export class StopWorld extends ActingWorld {
 
   /** Which process wrote this file of the working directory. */
   async pidIn(name: string): Promise<number> {
-    await waitFor(name, () => existsSync(join(this.work, name)));
-    return Number(readFileSync(join(this.work, name), "utf8"));
+    const path = join(this.work, name);
+    // A file is there a moment before its text is.
+    await waitFor(name, () => existsSync(path) && readFileSync(path, "utf8").trim() !== "");
+    return Number(readFileSync(path, "utf8"));
   }
 
   stop = (...args: string[]): Promise<Answer> => this.agentctl("stop", ...args);
