@@ -4,7 +4,6 @@ import type { Store } from "../core/evidence.ts";
 import { type Problem, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { selfCommand } from "../sys/self.ts";
-import { runCommand } from "../sys/spawn.ts";
 
 /** The hidden command that the reading process runs. */
 const readStoreCommand = "read-store";
@@ -19,6 +18,8 @@ export async function readDistantStore(
   deadline: Deadline,
   command: readonly string[] = [...selfCommand(), readStoreCommand, adapter.agent, home],
 ): Promise<Store | null> {
+  // Stores are almost always on a local disk: what starts children is loaded only where one is not.
+  const { runCommand } = await import("../sys/spawn.ts");
   const { out, gaveUp } = await runCommand(command, { cwd: "/", mostMs: deadline.remainingMs(), mostBytes });
   if (gaveUp === "late") return unreadStore(adapter, home, "store-slow", "its file system does not answer in time");
   if (gaveUp !== null) return unreadStore(adapter, home, "store-unreadable", "it holds more than agentctl reads");
