@@ -1,5 +1,5 @@
 // Worktrees for sessions: made by plain git beside the repository, removed only when nothing would be lost.
-import { lstatSync, mkdirSync } from "node:fs";
+import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
@@ -131,6 +131,16 @@ function makeRoom(path: string): void {
   } catch (error) {
     throw cannotMake(path, error);
   }
+  const folder = dirname(path);
+  const isTheirs = [lstatSync(folder), statSync(folder)].some(({ uid }) => uid !== process.geteuid?.() && uid !== 0);
+  const { mode } = statSync(folder);
+  const isOpen = (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
+  if (!isTheirs && !isOpen) return;
+  // In a shared parent folder anybody can make `<repo>.worktrees`, and would then own the ground under the session.
+  const why = isTheirs ? "belongs to another user" : "may be written to by everybody";
+  throw new AgentctlError("refused", `cannot make a worktree in ${folder}: it ${why}`, {
+    hint: 'name a folder of yours in agentctl\'s config.json: {"worktrees": "~/worktrees"}',
+  });
 }
 
 /** Also an empty folder, or a link that leads nowhere. */

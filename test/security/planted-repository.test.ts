@@ -2,9 +2,10 @@
 // into one place, where each of our sessions would keep the others out.
 import { expect } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ActingWorld } from "../cli/acting.ts";
+import { repositoryWorld } from "../cli/repository.ts";
 import { asOther, OtherFolder, testAsOther } from "./other-user.ts";
 
 testAsOther("a .git of another user above our directories does not make them one place", async () => {
@@ -29,4 +30,17 @@ testAsOther("a repository of another user that we work in is one place", async (
   const there = join(theirs.path, "next");
   const { code } = await world.agentctl("launch", "demo", "x", "--permission", "edit", "--cwd", there);
   expect(code).toBe(5);
+});
+
+testAsOther("a folder for worktrees that another user has made beside our repository is not used", async () => {
+  using shared = new OtherFolder();
+  await using world = await repositoryWorld();
+  const repository = join(shared.path, "repo");
+  cpSync(world.repository, repository, { recursive: true });
+  const [program = "", ...words] = asOther("mkdir", "-m", "777", `${repository}.worktrees`);
+  expect(spawnSync(program, words).status).toBe(0);
+  const launched = ["launch", "demo", "x", "--permission", "edit", "--worktree", "--cwd", repository];
+  const { code, err } = await world.agentctl(...launched);
+  expect({ code, isSaid: err.includes("belongs to another user") }).toEqual({ code: 5, isSaid: true });
+  expect(readdirSync(`${repository}.worktrees`)).toEqual([]);
 });
