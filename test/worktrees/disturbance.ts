@@ -1,5 +1,5 @@
-// What happens while agentctl runs: a person works in the repository, or a signal ends agentctl. Both are tied to the n-th call of git, so that a
-// schedule can be repeated: a script called `git` stands first in agentctl's PATH and counts.
+// What happens while agentctl runs: a person works in the repository, or a signal ends agentctl. Both are tied to the n-th call
+// of git, so that a schedule can be repeated: a script called `git` stands first in agentctl's PATH and counts the calls.
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Dice } from "../truth/random.ts";
