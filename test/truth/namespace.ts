@@ -20,7 +20,7 @@ export async function outputInNamespace(command: string[]): Promise<string> {
   const end = () => child.kill("SIGKILL");
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, end);
   const [text, exit] = await Promise.all([child.stdout.text(), child.exited]);
-  if (exit !== 0) throw new Error(`truth: a worker ended with ${exit}`);
+  if (exit !== 0) throw new Error(`a worker ended with ${exit}`);
   return text;
 }
 
@@ -37,6 +37,6 @@ export async function whyNoNamespace(): Promise<string | null> {
 export function sameDeviceAsRoot(repository: string): string {
   const device = statSync("/").dev;
   const found = [tmpdir(), "/var/tmp", repository].find((folder) => statSync(folder).dev === device);
-  if (found === undefined) throw new Error("truth: no folder for throw-away files is on the device of /");
+  if (found === undefined) throw new Error("no folder for throw-away files is on the device of /");
   return realpathSync(found);
 }
