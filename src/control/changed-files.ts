@@ -11,7 +11,7 @@ import { recordAt } from "../observe/records.ts";
 import { openScratch } from "../sys/scratch.ts";
 import { openView, type ViewWish } from "./git-view.ts";
 import type { Live } from "./radar.ts";
-import { filteredAmong, namesIn, untouchedAmong } from "./view-files.ts";
+import { namesIn, plainStatus, statusIn } from "./view-files.ts";
 
 /** A repository that takes longer to look at is passed over, and that is said: a list must not wait for it. */
 const patienceMs = 400;
@@ -53,14 +53,8 @@ async function changedIn(place: string, wish: ViewWish): Promise<string[] | null
   try {
     const opened = await openView(place, wish);
     if (!opened.ok) return null;
-    const { view } = opened;
-    const status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
-    const { ok, out } = await view.git(status);
-    if (!ok) return null;
-    const paths = namesIn(out).map((line) => line.slice(3));
-    const filtered = [...(await filteredAmong(paths, view)).values()].flat();
-    const untouched = await untouchedAmong(filtered, view);
-    return paths.filter((path) => !untouched.has(path));
+    const { ok, out } = await statusIn(opened.view, plainStatus);
+    return ok ? namesIn(out).map((line) => line.slice(3)) : null;
   } catch (error) {
     if (error instanceof AgentctlError) return null;
     throw error;

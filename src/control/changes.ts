@@ -6,8 +6,9 @@ import type { Session } from "../core/session.ts";
 import { someOf } from "../lib/width.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";
-import { git, inView, textOf } from "./git.ts";
-import type { View } from "./git-view.ts";
+import { git } from "./git.ts";
+import { textOf } from "./git-process.ts";
+import { inView, type View } from "./git-view.ts";
 import type { LaunchNote } from "./notes.ts";
 import { dirtySubmodules, filteredAmong, namesIn, untouchedAmong } from "./view-files.ts";
 

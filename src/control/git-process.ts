@@ -11,10 +11,6 @@ export interface GitAnswer {
   err: string;
 }
 
-/** The command and its arguments, without settings (`-c key=value`) before it. */
-export const commandIn = (args: readonly string[]): readonly string[] =>
-  args[0] === "-c" ? commandIn(args.slice(2)) : args;
-
 export interface GitOrder {
   place: string;
   args: readonly string[];
@@ -76,4 +72,17 @@ async function askGit(order: GitOrder, own: Readonly<Record<string, string>>): P
     if (errorCode(error) === "ENOENT") throw new AgentctlError("failed", "git is not installed", { cause: error });
     throw error;
   }
+}
+
+/** What it answered, without the newline at its end; an error with its own words if it refused. */
+export function textOf(args: readonly string[], { ok, out, err }: GitAnswer): string {
+  if (!ok) throw new AgentctlError("failed", `git ${commandIn(args).command}: ${err || "failed"}`);
+  return out.replace(/\n$/, "");
+}
+
+/** Options of git itself stand before the command, and `-c` takes a value. */
+export function commandIn(args: readonly string[]): { options: readonly string[]; command: string; words: string[] } {
+  let at = 0;
+  while (args[at]?.startsWith("-")) at += args[at] === "-c" ? 2 : 1;
+  return { options: args.slice(0, at), command: args[at] ?? "", words: args.slice(at + 1) };
 }

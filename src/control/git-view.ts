@@ -7,10 +7,13 @@ import { deadlineIn } from "../lib/deadline.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
+import { openScratch } from "../sys/scratch.ts";
 import { askGitQuietly, commandIn, type GitAnswer } from "./git-process.ts";
 
 export interface View {
   root: string;
+  /** What git keeps for this worktree alone. */
+  gitDir: string;
   /** Asks in the view. What is uncommitted inside of submodules is not looked at: that would obey their settings. */
   git(args: readonly string[], more?: { env?: Readonly<Record<string, string>>; input?: string }): Promise<GitAnswer>;
   /** The filters that the settings name. Git does not run them here. */
@@ -27,7 +30,25 @@ export interface ViewWish {
   mostMs: number;
 }
 
-export type Opened = { ok: true; view: View } | { ok: false; why: string };
+/** A large repository on a slow disk takes its time. One that never answers, like a pipe for a configuration, is given up. */
+export const lookingMs = 60_000;
+
+/** Several questions about one worktree, in one view of it. */
+export async function inView<T>(
+  root: string,
+  env: Environment,
+  ask: (view: View) => Promise<T>,
+): Promise<{ ok: true; value: T } | { ok: false; why: string }> {
+  const scratch = openScratch();
+  try {
+    const opened = await openView(root, { folder: join(scratch.folder, "git"), env, mostMs: lookingMs });
+    return opened.ok ? { ok: true, value: await ask(opened.view) } : opened;
+  } finally {
+    scratch.remove();
+  }
+}
+
+type Opened = { ok: true; view: View } | { ok: false; why: string };
 
 /** `root`: of a worktree. A repository around it is not meant. */
 export async function openView(root: string, { env, folder, mostMs }: ViewWish): Promise<Opened> {
@@ -45,6 +66,7 @@ export async function openView(root: string, { env, folder, mostMs }: ViewWish):
       ok: true,
       view: {
         root,
+        gitDir: found.own,
         filters: read.filters,
         isPartial: read.isPartial,
         git: (args, more = {}) =>
@@ -186,10 +208,9 @@ const comparing = new Set(["status", "diff", "diff-files", "diff-index"]);
 
 /** Git would start itself inside of each submodule, where the submodule's own settings count. */
 function withoutSubmodules(args: readonly string[]): readonly string[] {
-  const [name = "", ...rest] = commandIn(args);
-  if (!comparing.has(name)) return args;
-  const settings = args.slice(0, args.length - rest.length - 1);
-  const end = rest.includes("--") ? rest.indexOf("--") : rest.length;
-  const words = rest.slice(0, end).filter((word) => !word.startsWith("--ignore-submodules"));
-  return [...settings, name, ...words, "--ignore-submodules=dirty", ...rest.slice(end)];
+  const { options, command, words } = commandIn(args);
+  if (!comparing.has(command)) return args;
+  const end = words.includes("--") ? words.indexOf("--") : words.length;
+  const before = words.slice(0, end).filter((word) => !word.startsWith("--ignore-submodules"));
+  return [...options, command, ...before, "--ignore-submodules=dirty", ...words.slice(end)];
 }

@@ -1,41 +1,17 @@
 // Plain git, asked with arguments. The caller's environment must not turn it to another repository. `git` looks: it runs no program
 // that a repository names, and never touches the network. `gitAsPerson` acts: filters and hooks run as in the person's own git.
+import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import { AgentctlError } from "../core/problem.ts";
 import type { Environment } from "../observe/homes.ts";
-import { openScratch } from "../sys/scratch.ts";
-import { askGitAsPerson, askGitQuietly, commandIn, type GitAnswer } from "./git-process.ts";
-import { type Opened, openView, type View } from "./git-view.ts";
+import { askGitAsPerson, askGitQuietly, commandIn, type GitAnswer, textOf } from "./git-process.ts";
+import { inView, lookingMs, type View } from "./git-view.ts";
+import { filledSubmodules, plainStatus, statusIn } from "./view-files.ts";
 
 export type { GitAnswer } from "./git-process.ts";
 
-/** A large repository on a slow disk takes its time. One that never answers, like a pipe for a configuration, is given up. */
-const lookingMs = 60_000;
 /** A checkout may fetch large files through a filter. */
 const actingMs = 10 * 60_000;
 const graceMs = 1_000;
-
-/**
- * These commands read refs, commits and git's own files. Without hooks and network no setting makes them run a program. All others
- * are asked in a view of the repository, which has none of its settings.
- */
-const plain = new Set([
-  ...["rev-parse", "rev-list", "merge-base", "cat-file", "hash-object", "config"],
-  ...[
-    "for-each-ref",
-    "show-ref",
-    "symbolic-ref",
-    "check-ref-format",
-    "update-ref",
-    "branch",
-    "worktree",
-    "commit-tree",
-  ],
-]);
-
-/** With --cached it compares the index with a commit, and no file. */
-const isPlain = (words: readonly string[]): boolean =>
-  plain.has(words[0] ?? "") || (words[0] === "diff-index" && words.includes("--cached"));
 
 /** Looks. `place`: where it is asked; for a command that looks at files, the root of a worktree. */
 export async function git(
@@ -44,51 +20,60 @@ export async function git(
   env: Environment,
   more: Readonly<Record<string, string>> = {},
 ): Promise<GitAnswer> {
-  const words = commandIn(args);
-  if (isPlain(words)) {
-    const isRemoval = words[0] === "worktree" && words[1] === "remove";
-    const settings = isRemoval ? await withoutFilters(args.at(-1) ?? "", env) : [];
-    const mostMs = isRemoval ? actingMs : lookingMs;
-    return await askGitQuietly({ place, args, env, more, settings, mostMs, graceMs });
-  }
-  const answer = await inView(place, env, (view) => view.git(args, { env: more }));
+  const { command, words } = commandIn(args);
+  if (command === "worktree" && words[0] === "remove" && !words.includes("--force"))
+    return await removeIfClean(place, args, env);
+  if (isPlain(command, words)) return await askGitQuietly({ place, args, env, more, mostMs: lookingMs, graceMs });
+  const isComparable = command === "status" && words.includes("-z") && words.includes("--no-renames");
+  const ask = (view: View): Promise<GitAnswer> =>
+    isComparable ? statusIn(view, args, more) : view.git(args, { env: more });
+  const answer = await inView(place, env, ask);
   return answer.ok ? answer.value : { ok: false, out: "", err: answer.why };
 }
 
 /** What it answered, without the newline at its end; an error with its own words if it refused. */
-export async function gitText(place: string, args: readonly string[], env: Environment): Promise<string> {
-  return textOf(args, await git(place, args, env));
-}
+export const gitText = async (place: string, args: readonly string[], env: Environment): Promise<string> =>
+  textOf(args, await git(place, args, env));
 
 /** Acts as the person's own git would. */
 export const gitAsPerson = (place: string, args: readonly string[], env: Environment): Promise<GitAnswer> =>
   askGitAsPerson({ place, args, env, mostMs: actingMs, graceMs });
 
-/** Several questions about one worktree, in one view of it. */
-export async function inView<T>(
-  root: string,
-  env: Environment,
-  ask: (view: View) => Promise<T>,
-): Promise<{ ok: true; value: T } | Extract<Opened, { ok: false }>> {
-  const scratch = openScratch();
-  try {
-    const opened = await openView(root, { folder: join(scratch.folder, "git"), env, mostMs: lookingMs });
-    return opened.ok ? { ok: true, value: await ask(opened.view) } : opened;
-  } finally {
-    scratch.remove();
-  }
+/**
+ * These commands read refs, commits and git's own files. Without hooks and network no setting makes them run a program. All others
+ * are asked in a view of the repository, which has none of its settings.
+ */
+const plain = new Set([
+  ...["rev-parse", "rev-list", "merge-base", "cat-file", "config", "for-each-ref", "show-ref", "symbolic-ref"],
+  ...["check-ref-format", "update-ref", "branch", "worktree", "commit-tree"],
+]);
+
+function isPlain(command: string, words: readonly string[]): boolean {
+  // It compares the index with a commit, and no file.
+  if (command === "diff-index" && words.includes("--cached")) return true;
+  if (command === "hash-object") return words.includes("--no-filters") || words.includes("tree");
+  return plain.has(command) && !words.some((word) => ["--filters", "--textconv"].includes(word));
 }
 
-export function textOf(args: readonly string[], { ok, out, err }: GitAnswer): string {
-  if (!ok) throw new AgentctlError("failed", `git ${args[0]}: ${err || "failed"}`);
-  return out.replace(/\n$/, "");
+/** Git would start `git status` in the worktree, filters included. The same is asked in a view, and git is told to remove it. */
+async function removeIfClean(place: string, args: readonly string[], env: Environment): Promise<GitAnswer> {
+  const path = args.at(-1) ?? "";
+  const refused = (why: string): GitAnswer => ({ ok: false, out: "", err: `fatal: ${path}: ${why}` });
+  const remove = (words: readonly string[]): Promise<GitAnswer> =>
+    askGitQuietly({ place, args: words, env, mostMs: actingMs, graceMs });
+  // Then git only forgets it.
+  if (!isThere(path)) return await remove(args);
+  const found = await inView(path, env, async (view) => {
+    const hasModules = isThere(join(view.gitDir, "modules")) || (await filledSubmodules(view)).length > 0;
+    return { status: await statusIn(view, plainStatus), hasModules };
+  });
+  if (!found.ok) return refused(found.why);
+  const { status, hasModules } = found.value;
+  if (hasModules) return refused("worktrees that contain submodules cannot be removed");
+  if (!status.ok) return refused(status.err);
+  if (status.out !== "") return refused("it contains modified or untracked files");
+  const { options, command, words } = commandIn(args);
+  return await remove([...options, command, ...words.slice(0, 1), "--force", ...words.slice(1)]);
 }
 
-/** Before it removes a worktree, git starts `git status` in it. An empty command switches a filter off. */
-async function withoutFilters(root: string, env: Environment): Promise<[string, string][]> {
-  const known = await inView(root, env, (view) => Promise.resolve(view.filters));
-  return (known.ok ? [...known.value] : []).flatMap((name): [string, string][] => [
-    ...["clean", "smudge", "process"].map((key): [string, string] => [`filter.${name}.${key}`, ""]),
-    [`filter.${name}.required`, "false"],
-  ]);
-}
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;

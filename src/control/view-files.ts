@@ -2,8 +2,8 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../observe/homes.ts";
-import { inView, textOf } from "./git.ts";
-import type { View } from "./git-view.ts";
+import { type GitAnswer, textOf } from "./git-process.ts";
+import { inView, type View } from "./git-view.ts";
 
 export const namesIn = (list: string): string[] => list.split("\0").filter((name) => name !== "");
 
@@ -47,25 +47,43 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
 
 const inIndex = (ns: bigint): string => `${ns / 1_000_000_000n}:${ns % 1_000_000_000n}`;
 
+/**
+ * `git status --porcelain -z --no-renames …` without the files that only look changed because their filter is not run. A file that
+ * was touched stays in it.
+ */
+export async function statusIn(view: View, args: readonly string[], env = {}): Promise<GitAnswer> {
+  const answer = await view.git(args, { env });
+  if (!answer.ok || view.filters.size === 0) return answer;
+  const lines = namesIn(answer.out);
+  const changed = lines.filter((line) => line.startsWith(" M ")).map((line) => line.slice(3));
+  const filtered = [...(await filteredAmong(changed, view)).values()].flat();
+  const untouched = await untouchedAmong(filtered, view);
+  const left = lines.filter((line) => !line.startsWith(" M ") || !untouched.has(line.slice(3)));
+  return { ...answer, out: left.map((line) => `${line}\0`).join("") };
+}
+
+/** The paths of submodules that have a repository of their own here. */
+export async function filledSubmodules(view: View): Promise<string[]> {
+  const args = ["ls-files", "--stage", "-z"];
+  const links = namesIn(textOf(args, await view.git(args))).filter((entry) => entry.startsWith("160000 "));
+  const paths = links.map((entry) => entry.slice(entry.indexOf("\t") + 1));
+  return paths.filter((path) => lstatSync(join(view.root, path, ".git"), { throwIfNoEntry: false }) !== undefined);
+}
+
 const deepest = 5;
 
 /** The submodules that hold uncommitted work, each looked at in a view of its own. */
 export async function dirtySubmodules(view: View, env: Environment, depth = 0): Promise<string[]> {
-  const args = ["ls-files", "--stage", "-z"];
-  const entries = namesIn(textOf(args, await view.git(args)));
   const dirty: string[] = [];
-  for (const entry of entries) {
-    if (!entry.startsWith("160000 ")) continue;
-    const path = entry.slice(entry.indexOf("\t") + 1);
-    const root = join(view.root, path);
-    if (lstatSync(join(root, ".git"), { throwIfNoEntry: false }) === undefined) continue;
-    const found = await inView(root, env, async (inside) => {
-      const status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
-      const isDirty = textOf(status, await inside.git(status)) !== "";
-      return isDirty || (depth < deepest && (await dirtySubmodules(inside, env, depth + 1)).length > 0);
+  for (const path of await filledSubmodules(view)) {
+    const found = await inView(join(view.root, path), env, async (inside) => {
+      const { ok, out } = await statusIn(inside, plainStatus);
+      return !ok || out !== "" || (depth < deepest && (await dirtySubmodules(inside, env, depth + 1)).length > 0);
     });
     // One that cannot be looked at may hold anything.
     if (!found.ok || found.value) dirty.push(path);
   }
   return dirty;
 }
+
+export const plainStatus = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];

@@ -7,7 +7,9 @@ import { errorCode, failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
 import { type GitAnswer, git, gitAsPerson } from "./git.ts";
 import { deleteBranch } from "./lasting-refs.ts";
-import { type Repository, repositoryAt } from "./repository.ts";
+import { commonFolder, type Repository, repositoryAt } from "./repository.ts";
+import { adminFolders, listWorktrees, realLocation } from "./worktree-admin.ts";
+import { presenceOf } from "./worktree-presence.ts";
 
 /** The commit that a directory is at; null: no repository, or nothing was ever committed. */
 export async function commitAt(cwd: string, env: Environment): Promise<string | null> {
@@ -65,6 +67,7 @@ async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
     throw new AgentctlError("refused", `the branch ${branch} exists already; --base would not change it`, {
       hint: "without --base it goes on there; --worktree=BRANCH takes another one",
     });
+  await checkReach(dirname(path), repository, env);
   makeRoom(path);
   const words = isNewBranch ? ["-b", branch, "--", path, base] : ["--", path, branch];
   const begin = isNewBranch ? base : await commitOf(`refs/heads/${branch}`, root, env);
@@ -120,6 +123,22 @@ export function folderFor(main: string, env: Environment): string {
   const name = basename(main).replace(/\.git$/, "") || "repository";
   const { worktrees } = readSettings(env).settings;
   return worktrees === null ? join(dirname(main), `${name}.worktrees`) : join(worktrees, name);
+}
+
+/**
+ * A disk that is not mounted takes all of its worktrees along. A new folder in its place would look as if they had been deleted,
+ * and git would be told to forget them.
+ */
+async function checkReach(folder: string, repository: Repository, env: Environment): Promise<void> {
+  const real = dirname(realLocation(join(folder, "any")));
+  const admins = adminFolders(commonFolder(repository));
+  const entries = (await listWorktrees(repository, env)).filter(({ path }) => dirname(path) === real);
+  const seen = entries.map((entry) => presenceOf(entry, admins.get(entry.path) ?? null));
+  if (seen.some(({ kind }) => kind === "there") || !seen.some(({ kind }) => kind === "out-of-reach")) return;
+  const count = entries.length === 1 ? "the worktree" : `the ${entries.length} worktrees`;
+  throw new AgentctlError("refused", `${count} in ${folder} cannot be reached: a disk may not be mounted`, {
+    hint: "mount it; or, if they were deleted, git worktree prune",
+  });
 }
 
 /** Never over anything that is there. */

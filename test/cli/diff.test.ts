@@ -119,6 +119,12 @@ describe("a filter that is not run", () => {
     expect(await here.here("diff", id)).toMatchObject({ code: 0, out: "", err: "agentctl: nothing changed\n" });
   });
 
+  test("does not keep a worktree from being removed in which nobody has touched anything", async () => {
+    await using here = await repositoryWorld();
+    await filtered(here);
+    expect(await here.here("worktree", "remove", "a", "-y")).toMatchObject({ code: 0 });
+  });
+
   test("says that a touched file is shown as on disk", async () => {
     await using here = await repositoryWorld();
     const id = await filtered(here);

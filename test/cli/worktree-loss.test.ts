@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -354,4 +355,22 @@ describe("goes, and", () => {
     expect(await here.prune()).toMatchObject({ code: 0 });
     expect(readdirSync(here.at(""))).toEqual([]);
   });
+});
+
+test("while the disk with its worktrees is not mounted, a launch makes no folder in its place; then nothing is forgotten", async () => {
+  await using here = await worktreeWorld();
+  await here.add("a");
+  const disk = join(here.root, "disk");
+  renameSync(here.at(""), disk);
+  for (const isEmptyFolderThere of [false, true]) {
+    if (isEmptyFolderThere) mkdirSync(here.at(""));
+    expect(await here.launchHere("x", "--worktree", "--name", "b")).toMatchObject({
+      code: 5,
+      err: expect.stringContaining("cannot be reached: a disk may not be mounted"),
+    });
+    await here.here("worktree", "prune", "-y");
+  }
+  rmdirSync(here.at(""));
+  renameSync(disk, here.at(""));
+  expect(await here.git("worktree", "list")).toContain(here.at("a"));
 });
