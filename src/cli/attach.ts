@@ -65,8 +65,10 @@ function whereItIs({ session, ref }: Row, context: Context): AgentctlError {
     return new AgentctlError("refused", `${ref} runs on ${hostname()} as ${pid}, without a terminal`, {
       hint: `agentctl logs -f ${ref} follows it; agentctl stop ${ref}, then resume, takes it over`,
     });
-  const isInTmux = row.detail?.env?.["TMUX"] !== undefined && findProgram("tmux", context.env) === null;
-  const what = isInTmux ? "in a tmux pane, but there is no tmux in PATH" : "which is no tmux pane";
+  const isInTmux = row.detail?.env?.["TMUX"] !== undefined;
+  const hasTmux = findProgram("tmux", context.env) !== null;
+  const problem = hasTmux ? "no tmux server that answers has it in a pane" : "there is no tmux in PATH";
+  const what = isInTmux ? `started inside tmux, but ${problem}` : "which is no tmux pane";
   return new AgentctlError("refused", `${ref} runs on ${hostname()} at ${row.tty} (${pid}), ${what}`, {
     hint: `go to the window of ${row.tty}, or follow it here: agentctl logs -f ${ref}`,
   });

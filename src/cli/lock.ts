@@ -8,7 +8,7 @@ import { forgetOverLocks, type ManualLock, readLocks, removeLock, writeLock } fr
 import { lockedText, occupantText, oneAtATime } from "../control/places.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isBusy, type Session } from "../core/session.ts";
-import { jsonLine, oneLine } from "../lib/width.ts";
+import { jsonLine, oneLine, someOf } from "../lib/width.ts";
 import { errorCode } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
@@ -107,11 +107,15 @@ async function remove(directory: string, args: Arguments, context: Context): Pro
     const isHeld = readLocks(context.env, Date.now()).locks.some((each) => each.place === place);
     return removeLock(context.env, place) && isHeld;
   });
-  if (!was)
-    throw new AgentctlError("not-found", `nobody has locked ${place}`, {
-      hint: "agentctl lock list; a place that a session is at work in is free when that is over",
-    });
   const there = await sessionsIn(place, context);
+  const named = someOf(
+    there.map(({ session }) => occupantText(session)),
+    mostNamed,
+  );
+  if (!was)
+    throw new AgentctlError("not-found", `${place} is not locked${there.length === 0 ? "" : `; ${named}`}`, {
+      hint: "agentctl lock list shows the locks and the sessions that are active",
+    });
   if (args.has("--json")) {
     const sessions = there.map(({ session: { agent, id, processes }, status }) => ({
       ...{ agent, id, status, pid: processes[0]?.identity.pid ?? null },
@@ -119,11 +123,12 @@ async function remove(directory: string, args: Arguments, context: Context): Pro
     context.out(jsonLine({ place, locked: false, sessions }));
     return 0;
   }
-  const named = there.map(({ session }) => occupantText(session)).join("; ");
   const but = there.length === 0 ? "" : there.some(({ session }) => isBusy(session)) ? ", but not free: " : "; ";
   context.out(`${homeRelative(oneLine(place), context)} is unlocked${but}${oneLine(named)}\n`);
   return 0;
 }
+
+const mostNamed = 5;
 
 /** Those that have not stopped, or may not have. */
 async function sessionsIn(place: string, context: Context): Promise<{ session: Session; status: string }[]> {

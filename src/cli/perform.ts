@@ -32,7 +32,21 @@ const contextOf = (given: Context["env"]): Context => ({
 });
 
 /** What the machine does not have or allow is no mistake of ours. */
-const limits = ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EMFILE", "ENFILE", "ENOMEM"];
+const limits = [
+  "ENOTDIR",
+  "EISDIR",
+  "ELOOP",
+  "ENAMETOOLONG",
+  "ENOSPC",
+  "EDQUOT",
+  "EROFS",
+  "EACCES",
+  "EPERM",
+  "EIO",
+  "EMFILE",
+  "ENFILE",
+  "ENOMEM",
+];
 
 const isOfSystem = (error: unknown): error is Error =>
   error instanceof AnswerLost || (error instanceof Error && "code" in error && limits.includes(String(error.code)));

@@ -82,6 +82,6 @@ async function found(olderMs: number, { env }: Context) {
 
 function isWanted(count: number, args: Arguments, context: Context): boolean {
   if (args.has("--yes")) return true;
-  if (!canAsk()) throw new AgentctlError("refused", "removing it needs a yes", { hint: "-y says it" });
+  if (!canAsk()) throw new AgentctlError("refused", "nothing was removed: confirmation required", { hint: "pass -y" });
   return confirm(`remove ${count === 0 ? "the cache" : `what is kept of ${count} launches`}?`, context);
 }

@@ -157,7 +157,7 @@ function serverName({ status }: Row["session"]): string {
 function tellOthers({ row, name, others }: Server, mayAsk: "yes" | "no", context: Context): void {
   if (others.length === 0) return;
   const named = others.map(({ session, ref }) => `${session.agent} ${ref} (${statusWord(session)})`).join(", ");
-  const what = `the server of ${row.ref} (${name}) serves ${otherSessions(others)}, which would end with it: ${named}`;
+  const what = `the server of ${row.ref} (${name}) serves ${otherSessions(others)}, which end with it: ${named}`;
   if (mayAsk === "no") {
     context.err(`agentctl: ${oneLine(what)}\n`);
     return;

@@ -182,11 +182,17 @@ function refusal({ path }: WorktreeFacts, reasons: readonly Reason[]): AgentctlE
 }
 
 function remedyFor(reasons: readonly Reason[]): string {
-  const codes = new Set(reasons.map(({ code }) => code));
-  if (codes.has("session")) return "agentctl list shows who is live";
-  if (codes.has("inside")) return "move what is inside to another place first; agentctl never removes it";
-  if (codes.has("locked") || codes.has("main")) return "agentctl worktree list shows what each of them has";
-  return "--discard removes it all the same";
+  const remedies: Partial<Record<Reason["code"], string>> = {
+    main: "agentctl never removes the main worktree",
+    session: "agentctl stop ends a session",
+    inside: "move what is inside to another place, or unmount it, first",
+    locked: "git worktree unlock PATH, then again",
+    "out-of-reach": "mount the disk, then again; if the folder was deleted: git worktree prune",
+    modules: "git worktree remove --force PATH removes it with its submodules",
+    standing: "leave it or end that process first; --discard removes it anyway",
+  };
+  const first = reasons.map(({ code }) => remedies[code]).find((remedy) => remedy !== undefined);
+  return first ?? "--discard removes it anyway";
 }
 
 async function takeAway(
@@ -309,7 +315,7 @@ const staysText = ({ path }: WorktreeFacts, why: readonly string[]): string =>
 
 function isWanted(count: number, args: Arguments, context: Context): boolean {
   if (args.has("--yes")) return true;
-  if (!canAsk()) throw new AgentctlError("refused", "removing them needs a yes", { hint: "-y says it" });
+  if (!canAsk()) throw new AgentctlError("refused", "nothing was removed: confirmation required", { hint: "pass -y" });
   return confirm(`remove ${count === 1 ? "it" : `these ${count}`}?`, context);
 }
 

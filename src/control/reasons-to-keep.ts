@@ -22,7 +22,9 @@ export interface Reason {
 }
 
 /** These count even where everything may be discarded. */
-const finalCodes: ReadonlySet<ReasonCode> = new Set<ReasonCode>(["main", "locked", "session", "inside"]);
+const finalCodes: ReadonlySet<ReasonCode> = new Set<ReasonCode>([
+  ...(["main", "locked", "session", "inside", "modules", "out-of-reach"] as const),
+]);
 
 export const isFinal = ({ code }: Reason): boolean => finalCodes.has(code);
 
@@ -33,12 +35,16 @@ export function reasonsToKeep(facts: WorktreeFacts): Reason[] {
   const reasons = (code: ReasonCode, ...words: string[]): Reason[] => words.map((why) => ({ code, why }));
   // A folder that is gone leaves the commits to its branch, which then stays.
   const needsHolder = presence.kind === "there" || branch === null;
+  const named = live.map(
+    ({ agent, id, status }) => `${agent} ${id ?? "without a session yet"} is ${status.state} in it`,
+  );
+  const more = named.length - mostTold;
+  const moreNamed = more > 0 ? [`${more} more ${more === 1 ? "session is" : "sessions are"} live in it`] : [];
+  const inIt = reasons("session", ...named.slice(0, mostTold), ...moreNamed);
+  if (isMain) return [...reasons("main", "it is the main worktree"), ...inIt];
   return [
-    ...(isMain ? reasons("main", "it is the main worktree") : []),
     ...(isLocked ? reasons("locked", "git has it locked (git worktree unlock)") : []),
-    ...live.flatMap(({ agent, id, status }) =>
-      reasons("session", `${agent} ${id ?? "without a session yet"} is ${status.state} in it`),
-    ),
+    ...inIt,
     ...reasons("inside", ...inside),
     // A session has said already that it is there.
     ...(live.length > 0 ? [] : reasons("standing", ...standingReasons(standing))),
@@ -63,7 +69,7 @@ function lostWith({ dirty, hidden, unseen, unfinished, hasModules }: Contents & 
       hidden.length > 0,
       `${files(hidden)} changed where git does not look (skip-worktree, assume-unchanged, set-back time): ${someOf(hidden)}`,
     ],
-    ["modules", hasModules, "its submodules are filled: what is only in them would be lost"],
+    ["modules", hasModules, "its submodules are checked out: each is a repository of its own"],
     // Files of filled submodules are another repository's business.
     ["unseen", unseen.length > 0 && !hasModules, `git does not look at ${files(unseen)}: ${someOf(unseen)}`],
   ];

@@ -72,7 +72,7 @@ export async function removeWorktree(
   env: Environment,
 ): Promise<Removed> {
   const { path, admin } = judged;
-  if (admin === null) throw new Stays(path, ["git's data about it are inconsistent (git worktree repair)"]);
+  if (admin === null) throw new Stays(path, [`git's data about it are inconsistent (git worktree repair ${path})`]);
   const aside = freeNameFor(path);
   const held = holdWorktree(admin, { from: path, aside });
   try {

@@ -22,6 +22,8 @@ export async function repositoryAt(cwd: string, env: Environment): Promise<Repos
   if (!ok) {
     if (/dubious ownership/.test(err))
       throw new AgentctlError("refused", `${cwd} is in a git repository of somebody else's\n${err}`);
+    if (/^no answer within|^more than .* of output/m.test(err))
+      throw new AgentctlError("cannot-tell", `cannot tell whether ${cwd} is in a git repository: git gave ${err}`);
     throw new AgentctlError("usage", `${cwd} is in no git repository\n${err}`, { hint: "git init" });
   }
   const common = out.replace(/\n$/, "");

@@ -1,5 +1,4 @@
 // A session in a worktree of its own: made, set up, entered; undone if it does not come to that.
-import { basename } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine, plainText } from "../lib/width.ts";
 import { standIn } from "../sys/spawn.ts";
@@ -73,10 +72,8 @@ async function undone(made: MadeWorktree, wasIn: WasIn, error: unknown, { env, w
   // A launch that goes well does not load it.
   const { undoWorktree } = await import("./undo-worktree.ts");
   const stays = error instanceof MayStillBegin ? ["it may still be begun in"] : await undoWorktree(made, wasIn, env);
-  const remedy = `agentctl worktree remove ${basename(made.path)} removes it`;
-  warn(
-    stays === null ? `${made.path} was removed again` : `${made.path} stays: ${oneLine(stays.join("; "))} (${remedy})`,
-  );
+  const where = `${made.path} stays, on branch ${made.branch}`;
+  warn(stays === null ? `${made.path} was removed again` : `${where}: ${oneLine(stays.join("; "))}`);
   throw error;
 }
 

@@ -36,7 +36,8 @@ async function undo(made: MadeWorktree, wasIn: WasIn, env: Environment): Promise
   };
   const reasons = reasonsToKeep(facts).filter((reason) => !wish.accepts(reason, facts));
   const moved = facts.commit === base && facts.branch === branch ? [] : [`it has commits of its own: ${facts.commit}`];
-  if (reasons.length + moved.length > 0) throw new Stays(path, [...moved, ...reasons.map(({ why }) => why)]);
+  const others = reasons.filter(({ code }) => code !== "commits" || moved.length === 0);
+  if (others.length + moved.length > 0) throw new Stays(path, [...moved, ...others.map(({ why }) => why)]);
   await removeWorktree(facts, repository, wish, env);
   return null;
 }

@@ -32,7 +32,8 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
   const doubtful = tracked.filter((each) => each.isFlagged || wasTouched(each, look));
-  const hidden = await differingAmong(doubtful, root, env);
+  // A plain edit in the second of its checkout is not hidden: git shows it.
+  const hidden = (await differingAmong(doubtful, root, env)).filter((path) => !dirty.includes(path));
   const untracked = paths((kind) => kind === "??");
   const unseen = unseenIn(look, [...tracked.map(({ path }) => path), ...dirty, ...ignored]);
   return { dirty, untracked, ignored, hidden, unseen };

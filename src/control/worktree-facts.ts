@@ -210,7 +210,9 @@ function strangersIn(
   const isListed = (below: string): boolean => worktrees.includes(join(path, below));
   const repositories = look.repositories.filter((each) => !isOwn(each) && !isListed(each.path));
   return [
-    ...(admin === null ? ["git's data about it are inconsistent (git worktree repair)"] : notItself(path, admin)),
+    ...(admin === null
+      ? [`git's data about it are inconsistent (git worktree repair ${path})`]
+      : notItself(path, admin)),
     ...naming("another worktree is inside", worktrees),
     ...naming(
       "another repository is inside",

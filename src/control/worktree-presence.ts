@@ -38,7 +38,9 @@ function absent(path: string, admin: string | null): Presence {
     const names = readdirSync(parent);
     const moved = admin === null ? undefined : names.find((name) => adminNamedBy(join(parent, name)) === admin);
     if (moved !== undefined)
-      return outOfReach(`its folder was moved to ${join(parent, moved)} (git worktree repair tells git)`);
+      return outOfReach(
+        `its folder was moved to ${join(parent, moved)} (git worktree repair ${join(parent, moved)} tells git)`,
+      );
     // An unmounted disk leaves the empty folder that it was mounted on.
     return names.length === 0 ? outOfReach(`${missing}: ${parent} is empty`) : { kind: "gone" };
   } catch (error) {

@@ -208,7 +208,7 @@ describe("where it cannot go", () => {
     const { code, err } = await stage.run(["attach", id], { env: { PATH: stage.folder("empty") } });
     expect([code, err]).toEqual([
       5,
-      expect.stringContaining(`(pid ${agent.pid}), in a tmux pane, but there is no tmux in PATH`),
+      expect.stringContaining(`(pid ${agent.pid}), started inside tmux, but there is no tmux in PATH`),
     ]);
     const { out } = await stage.run(["list", "--json"], { env: { PATH: stage.folder("empty") } });
     expect(JSON.parse(out)).toMatchObject({ complete: true, sessions: [{ id, tmux: null }] });

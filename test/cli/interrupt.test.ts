@@ -164,7 +164,10 @@ describe("keys, typed in a tmux pane", () => {
   ): Promise<{ tmux: Tmux; pane: string; row: NonNullable<ReturnType<typeof readProcess>> }> {
     const tmux = new Tmux(stage);
     const pane = await tmux.open("-s", "main", "cat", "-v");
-    const row = readProcess(Number(await tmux.ask(pane, "#{pane_pid}")), "with details");
+    const pid = Number(await tmux.ask(pane, "#{pane_pid}"));
+    // A moment before, it is still a copy of the tmux server.
+    await until("cat", async () => readProcess(pid)?.name === "cat");
+    const row = readProcess(pid, "with details");
     if (row === null) throw new Error("cat is gone");
     return { tmux, pane, row };
   }

@@ -433,7 +433,7 @@ describe("a server", () => {
     const host = await hosting(world, id, other, third);
     const elsewhere = await world.working([], { cwd: world.folder("elsewhere") });
     const named = [other, third].map((each) => `demo ${each.slice(0, 8)}`);
-    const what = `the server of ${id.slice(0, 8)} (pid ${host}) serves 2 other sessions, which would end with it: `;
+    const what = `the server of ${id.slice(0, 8)} (pid ${host}) serves 2 other sessions, which end with it: `;
     const refused = await world.stop(id, "--server");
     expect(refused).toMatchObject({ code: 5, out: "" });
     expect(refused.err).toStartWith(`agentctl: ${what}`);

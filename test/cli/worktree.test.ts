@@ -123,7 +123,7 @@ describe("launch --worktree", () => {
     await using here = await world();
     const words = ["--worktree", "--name", "d", "--setup", "touch made", "--", "--no-such-option"];
     const { code, err } = await here.launchHere("x", ...words);
-    expect([code, err]).toEqual([7, expect.stringContaining(`${here.at("d")} stays: `)]);
+    expect([code, err]).toEqual([7, expect.stringContaining(`${here.at("d")} stays, on branch agentctl/d: `)]);
     expect(existsSync(join(here.at("d"), "made"))).toBe(true);
   });
 
@@ -483,7 +483,7 @@ describe("worktree remove", () => {
     await here.git("-C", here.at("filled"), ...allow, "submodule", "--quiet", "update", "--init");
     const { code, out, err } = await here.here("worktree", "prune", "-y");
     expect([code, out]).toEqual([0, expect.stringContaining("empty and its branch")]);
-    expect(err).toContain("filled stays: its submodules are filled");
+    expect(err).toContain("filled stays: its submodules are checked out");
     expect((await here.here("worktree", "remove", "filled", "--discard")).code).toBe(0);
   });
 
