@@ -1,7 +1,7 @@
 // Keeps git from changing a worktree while it is being removed: git's own lock files, with a mark of ours in them. A removal
 // that was killed leaves its mark, and by it the next command puts the worktree back.
 import { closeSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join, normalize } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { type ProcessIdentity, sameProcess } from "../core/process.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
@@ -61,7 +61,7 @@ export function interruptedRemoval(admin: string): Removal | null {
 function parseMark(text: string): Removal & { by: ProcessIdentity | null } {
   try {
     const { from, aside, by } = JSON.parse(text) as Record<string, unknown>;
-    const isWhole = typeof from === "string" && typeof aside === "string";
+    const isWhole = typeof from === "string" && typeof aside === "string" && isAsideOf(aside, from);
     return { ...(isWhole ? { from, aside } : unknownPlaces), by: identityIn(by) };
   } catch (error) {
     // It was killed while it wrote its mark: then nothing has been moved yet.
@@ -69,6 +69,23 @@ function parseMark(text: string): Removal & { by: ProcessIdentity | null } {
     throw error;
   }
 }
+
+/** Where a worktree is moved before it is removed: beside its place, under a name that only a removal gives. */
+export const asideName = (path: string, number: number): string =>
+  `${path}${asideMark}${number === 1 ? "" : `-${number}`}`;
+
+const asideMark = ".agentctl-removing";
+
+/**
+ * The mark lies inside of the repository, and whoever made that may have forged it. A forged one can only give a folder back the
+ * name that it has without our ending, in the same folder: it leads nowhere else.
+ */
+const isAsideOf = (aside: string, from: string): boolean =>
+  isAbsolute(from) &&
+  normalize(from) === from &&
+  new RegExp(`^${asideMark.replace(".", "\\.")}(-\\d+)?$`).test(after(from, aside));
+
+const after = (start: string, text: string): string => (text.startsWith(start) ? text.slice(start.length) : "");
 
 const unknownPlaces: Removal = { from: "", aside: "" };
 

@@ -7,7 +7,7 @@ import { oneLine } from "../lib/width.ts";
 import type { Environment } from "../observe/homes.ts";
 import { git, gitText } from "./git.ts";
 import { CannotTell } from "./git-fact.ts";
-import { holdWorktree, isThere } from "./hold-worktree.ts";
+import { asideName, holdWorktree, isThere } from "./hold-worktree.ts";
 import { deleteBranch, keepUnder, unnamedCommits } from "./lasting-refs.ts";
 import { isFinal, type Reason, reasonsToKeep } from "./reasons-to-keep.ts";
 import type { Repository } from "./repository.ts";
@@ -86,11 +86,7 @@ export async function removeWorktree(
 }
 
 function freeNameFor(path: string): string {
-  const name = `${path}.agentctl-removing`;
-  for (let number = 1; ; number += 1) {
-    const numbered = number === 1 ? name : `${name}-${number}`;
-    if (!isThere(numbered)) return numbered;
-  }
+  for (let number = 1; ; number += 1) if (!isThere(asideName(path, number))) return asideName(path, number);
 }
 
 /** What the removal of the folder leaves to be done. */

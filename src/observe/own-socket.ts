@@ -1,7 +1,8 @@
 // Who listens on a unix socket, and whether that may be asked: the file is ours, and so is the process behind it.
-import { lstatSync, readFileSync, type Stats, statSync } from "node:fs";
+import { lstatSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Peer, peerOf } from "../sys/peer.ts";
+import { isOnlyOurs } from "../sys/trusted-folders.ts";
 import { errorCode, isGone } from "./failure.ts";
 import { ownUid } from "./files.ts";
 import { realHome } from "./homes.ts";
@@ -26,40 +27,7 @@ export function unswappablePath(path: string): string | null {
   const mounts = mountTable();
   const real = path.startsWith("/") ? realHome(path, mounts) : null;
   if (real === null || mayHang(real, mounts)) return null;
-  for (let folder = dirname(real); ; folder = dirname(folder)) {
-    const stat = look(folder, lstatSync);
-    if (stat === null || !stat.isDirectory() || !trustedOwners().has(stat.uid)) return null;
-    if ((stat.mode & writableByOthers) !== 0 && (stat.mode & sticky) === 0) return null;
-    if (folder === "/") return real;
-  }
-}
-
-const writableByOthers = 0o022;
-const sticky = 0o1000;
-
-let trusted: ReadonlySet<number> | null = null;
-
-/** In a user namespace that does not know root, the folders of root belong to the overflow uid. */
-function trustedOwners(): ReadonlySet<number> {
-  trusted ??= new Set([0, ownUid, ...(isRootKnown() ? [] : [overflowUid()])]);
-  return trusted;
-}
-
-/** The lines of a map: first uid inside, first uid outside, how many. The real root is 0 outside of every namespace. */
-const isRootKnown = (): boolean => {
-  const map = kernelText("/proc/self/uid_map");
-  return map === null || map.split("\n").some((line) => /^\s*\d+\s+0\s/.test(line));
-};
-
-const overflowUid = (): number => Number(kernelText("/proc/sys/kernel/overflowuid") ?? "65534");
-
-function kernelText(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
+  return look(dirname(real), lstatSync) !== null && isOnlyOurs(dirname(real)) ? real : null;
 }
 
 function look(path: string, ask: (path: string) => Stats): Stats | null {

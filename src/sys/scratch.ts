@@ -8,12 +8,14 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
+  realpathSync,
   rmSync,
   statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { tryLock } from "./file-lock.ts";
+import { isOnlyOurs } from "./trusted-folders.ts";
 
 export interface Scratch {
   folder: string;
@@ -24,27 +26,36 @@ export interface Scratch {
 export function openScratch(): Scratch {
   const base = temporaryFolder();
   const prefix = `agentctl-${process.getuid?.() ?? 0}-`;
-  for (const name of readdirSync(base)) if (name.startsWith(prefix)) removeIfLeft(join(base, name));
+  // mkdtemp adds six letters or digits.
+  const isOurs = (name: string): boolean =>
+    name.startsWith(prefix) && /^[A-Za-z0-9]{6}$/.test(name.slice(prefix.length));
+  for (const name of readdirSync(base)) if (isOurs(name)) removeIfLeft(join(base, name));
   return scratchIn(base, prefix);
 }
 
-/** In a folder that others may write to, and that is not sticky, they could put something else in the place of ours. */
+/** Where no other user can put something else in the place of our folder. */
 function temporaryFolder(): string {
-  const found = [tmpdir(), "/tmp", "/var/tmp"].find((folder) => {
-    const stat = statSync(folder, { throwIfNoEntry: false });
-    return stat?.isDirectory() === true && ((stat.mode & 0o022) === 0 || (stat.mode & 0o1000) !== 0);
-  });
+  const found = [tmpdir(), "/tmp", "/var/tmp"].find(
+    (folder) =>
+      isAbsolute(folder) &&
+      statSync(folder, { throwIfNoEntry: false })?.isDirectory() &&
+      isOnlyOurs(realpathSync(folder)),
+  );
   if (found !== undefined) return found;
   const message = `no temporary folder is safe: other users may replace what is in ${tmpdir()}`;
   throw Object.assign(new Error(message), { code: "EPERM" });
 }
+
+/** A folder of a person's may be called like ours. Only one with this file in it is ours. */
+const marker = ".agentctl-scratch";
 
 function scratchIn(base: string, name: string): Scratch {
   for (;;) {
     const folder = mkdtempSync(join(base, name));
     const lock = take(folder);
     // Whoever tidies up may have come between the two.
-    if (lock !== null)
+    if (lock !== null) {
+      closeSync(openSync(join(folder, marker), "wx", 0o600));
       return {
         folder,
         remove: () => {
@@ -52,6 +63,7 @@ function scratchIn(base: string, name: string): Scratch {
           closeSync(lock);
         },
       };
+    }
   }
 }
 
@@ -71,9 +83,11 @@ function take(folder: string): number | null {
 function removeIfLeft(folder: string): void {
   try {
     const stat = lstatSync(folder);
-    const lock = stat.isDirectory() && stat.uid === process.getuid?.() ? take(folder) : null;
+    const isPrivate = stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o777) === 0o700;
+    const lock = isPrivate ? take(folder) : null;
     if (lock === null) return;
-    rmSync(folder, { recursive: true, force: true });
+    if (lstatSync(join(folder, marker), { throwIfNoEntry: false })?.isFile() === true)
+      rmSync(folder, { recursive: true, force: true });
     closeSync(lock);
   } catch (error) {
     // It stays then; the next one tries again.

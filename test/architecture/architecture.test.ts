@@ -163,8 +163,8 @@ describe("a file is opened", () => {
     expect(calls(/\breadFile(?:Sync)?\(|createReadStream|Bun\.file|from "node:fs\/promises"/).sort()).toEqual(
       [
         // /proc.
-        ...["src/observe/maps.ts", "src/observe/mounts.ts", "src/observe/own-socket.ts", "src/observe/ports.ts"],
-        "src/observe/processes.linux.ts",
+        ...["src/observe/maps.ts", "src/observe/mounts.ts", "src/observe/ports.ts", "src/observe/processes.linux.ts"],
+        "src/sys/trusted-folders.ts",
         // Its own function of this name: a person may well name a pipe, and Ctrl-C ends the waiting.
         "src/cli/prompt.ts",
       ].sort(),

@@ -169,7 +169,7 @@ describe("a terminal inside of a pane's terminal", () => {
     const { tmux: place } = (await stage.until(id, "idle")) as Placed;
     expect(place).toBeNull();
     const { code, err } = await stage.run(["attach", id]);
-    expect([code, err]).toEqual([5, expect.stringContaining(`(pid ${agent.pid}), which is no tmux pane`)]);
+    expect([code, err]).toEqual([5, expect.stringContaining(`(pid ${agent.pid}), started inside tmux, but no`)]);
   });
 });
 

@@ -181,7 +181,9 @@ describe("stays, because of", () => {
     await using here = await world();
     await here.add("a");
     renameSync(here.at("a"), here.at("moved"));
-    expect((await here.prune()).err).toMatch(/its folder was moved to .*moved \(git worktree repair .*moved tells git\)/);
+    expect((await here.prune()).err).toMatch(
+      /its folder was moved to .*moved \(git worktree repair .*moved tells git\)/,
+    );
     await here.git("worktree", "repair", here.at("moved"));
     expect(await here.git("-C", here.at("moved"), "status", "--porcelain")).toBe("");
   });

@@ -177,15 +177,15 @@ describe("a launch that fails", () => {
   ])("%s leaves commits that were made in its worktree, and says where", async (_name, args, code) => {
     await using here = await world();
     const answer = await launch(here, ...args);
-    expect([answer.code, answer.err]).toEqual([code, expect.stringMatching(/a stays: it has commits of its own/)]);
+    expect([answer.code, answer.err]).toEqual([code, expect.stringMatching(/a stays, on branch .*: it has commits of its own/)]);
     expect(answer.err).toContain("agentctl worktree remove a removes it");
     const tip = await here.git("-C", here.at("a"), "rev-parse", "HEAD");
     expect(await here.refsWith(tip)).toEqual(["refs/heads/agentctl/a"]);
   });
 
   test.each<[string, string, RegExp]>([
-    ["an edit of a tracked file", "echo two >file; exit 3", /a stays: 1 uncommitted: file/],
-    ["a repository", "git init -q new && exit 3", /a stays: another repository is inside: new/],
+    ["an edit of a tracked file", "echo two >file; exit 3", /a stays, on branch .*: 1 uncommitted: file/],
+    ["a repository", "git init -q new && exit 3", /a stays, on branch .*: another repository is inside: new/],
     ["a commit that only a reflog has", `${commits}; git reset -q --hard HEAD~1; exit 3`, /a was removed again/],
   ])("keeps %s of its setup", async (name, setup, said) => {
     await using here = await world();

@@ -472,7 +472,7 @@ describe("worktree remove", () => {
     expect((await launching.answer).code).toBe(0);
   });
 
-  test("with filled submodules only by --discard: they have commits of their own", async () => {
+  test("stays with its submodules checked out, also with --discard: they have commits of their own", async () => {
     await using here = await world();
     await here.git("clone", "-q", "--bare", ".", join(here.root, "bare.git"));
     const allow = ["-c", "protocol.file.allow=always"];
@@ -484,7 +484,8 @@ describe("worktree remove", () => {
     const { code, out, err } = await here.here("worktree", "prune", "-y");
     expect([code, out]).toEqual([0, expect.stringContaining("empty and its branch")]);
     expect(err).toContain("filled stays: its submodules are checked out");
-    expect((await here.here("worktree", "remove", "filled", "--discard")).code).toBe(0);
+    const refused = await here.here("worktree", "remove", "filled", "--discard");
+    expect([refused.code, refused.err]).toEqual([5, expect.stringContaining("git worktree remove --force PATH")]);
   });
 
   test("one whose state git cannot tell stays; --discard removes it", async () => {

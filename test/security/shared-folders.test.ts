@@ -13,11 +13,13 @@ import {
   readlinkSync,
   rmdirSync,
   statSync,
+  watch,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { tryLock } from "../../src/sys/file-lock.ts";
 import { ActingWorld } from "../cli/acting.ts";
+import { repositoryWorld } from "../cli/repository.ts";
 import { binary } from "../cli/world.ts";
 import { waitFor } from "../conformance/wait.ts";
 import { asOther, OtherFolder, otherUid, testAsOther } from "./other-user.ts";
@@ -169,5 +171,41 @@ describe("copies that a command needs for a moment", () => {
     const { folder } = scratchOf(open);
     expect(folder.startsWith(open)).toBe(false);
     spawnSync("rm", ["-r", folder]);
+  });
+});
+
+describe("what lies in the temporary folder under a name like ours", () => {
+  test("is not removed: a worktree, and a folder that a person made", async () => {
+    await using here = await repositoryWorld();
+    const temporary = here.folder("tmp");
+    const prefix = join(temporary, `agentctl-${process.getuid?.()}-`);
+    await here.git("worktree", "add", "-q", `${prefix}fixing`);
+    writeFileSync(`${prefix}fixing/unsaved`, "work");
+    mkdirSync(`${prefix}thesis`, { mode: 0o700 });
+    writeFileSync(`${prefix}thesis/text`, "work");
+    const { code } = await here.begin([binary, "worktree", "list"], {
+      cwd: here.repository,
+      env: { TMPDIR: temporary },
+    }).answer;
+    expect(code).toBe(0);
+    expect(readdirSync(temporary).sort()).toEqual(
+      ["fixing", "thesis"].map((name) => `agentctl-${process.getuid?.()}-${name}`),
+    );
+    expect(existsSync(`${prefix}fixing/unsaved`)).toBe(true);
+  });
+
+  testAsOther("a temporary folder of another user's is not used, sticky or not", async () => {
+    using theirs = new OtherFolder();
+    chmodSync(theirs.path, 0o1777);
+    await using here = await repositoryWorld();
+    const env = { TMPDIR: theirs.path };
+    const watched = watch(theirs.path);
+    const seen: string[] = [];
+    watched.on("change", (_kind, name) => void seen.push(String(name)));
+    expect((await here.begin([binary, "worktree", "list"], { cwd: here.repository, env }).answer).code).toBe(0);
+    writeFileSync(join(theirs.path, "last"), "");
+    await waitFor("the last file", () => seen.includes("last"));
+    watched.close();
+    expect(seen.filter((name) => name !== "last")).toEqual([]);
   });
 });
