@@ -72,7 +72,7 @@ export async function openView(root: string, { env, folder, mostMs }: ViewWish):
         git: (args, more = {}) =>
           askGitQuietly({
             ...{ place: root, args: withoutSubmodules(args), env, settings: [...read.settings] },
-            ...{ mostMs: deadline.remainingMs(), more: { ...own, ...more.env } },
+            ...{ mostMs: deadline.remainingMs(), more: { ...more.env, ...own } },
             ...(more.input === undefined ? {} : { input: more.input }),
           }),
       },

@@ -39,18 +39,24 @@ export const gitText = async (place: string, args: readonly string[], env: Envir
 export const gitAsPerson = (place: string, args: readonly string[], env: Environment): Promise<GitAnswer> =>
   askGitAsPerson({ place, args, env, mostMs: actingMs, graceMs });
 
-/**
- * These commands read refs, commits and git's own files. Without hooks and network no setting makes them run a program. All others
- * are asked in a view of the repository, which has none of its settings.
- */
+/** These commands read and write refs, objects and git's own files. Without hooks and network no setting makes them run a program. */
 const plain = new Set([
-  ...["rev-parse", "rev-list", "merge-base", "cat-file", "config", "for-each-ref", "show-ref", "symbolic-ref"],
-  ...["check-ref-format", "update-ref", "branch", "worktree"],
+  ...["rev-parse", "rev-list", "merge-base", "cat-file", "ls-tree", "commit-tree", "hash-object", "config", "worktree"],
+  ...["for-each-ref", "show-ref", "symbolic-ref", "check-ref-format", "update-ref", "branch"],
+]);
+
+/** These look at files. They are asked in a view of the repository, which has none of its settings, and write nowhere else. */
+const comparing = new Set([
+  ...["status", "diff", "diff-files", "diff-index", "ls-files", "add", "check-attr", "check-ignore"],
 ]);
 
 function isPlain(command: string, words: readonly string[]): boolean {
-  if (command === "hash-object") return words.includes("--no-filters") || words.includes("tree");
-  return plain.has(command) && !words.some((word) => ["--filters", "--textconv"].includes(word));
+  const has = (word: string): boolean => words.includes(word);
+  if (command === "diff-index" && has("--cached") && has("--name-only")) return true;
+  const isFiltered = command === "hash-object" ? !has("--no-filters") && !has("tree") : has("--filters");
+  if (plain.has(command) && !isFiltered && !has("--textconv")) return true;
+  if (comparing.has(command) || plain.has(command)) return false;
+  throw new Error(`git ${command}: nobody has checked which programs it would run`);
 }
 
 /** Git would start `git status` in the worktree, filters included. The same is asked in a view, and git is told to remove it. */

@@ -78,8 +78,8 @@ test("removing a worktree runs none of them", async () => {
   for (const id of here.ids) await here.agentctl("stop", id);
   clear(here);
   expect(await here.here("worktree", "remove", "a")).toMatchObject({ code: 5 });
+  for (const name of ["a", "b"]) rmSync(join(here.at(name), "module"), { recursive: true });
   expect(await here.here("worktree", "remove", "a", "--discard", "-y")).toMatchObject({ code: 0 });
-  rmSync(join(here.at("b"), "module"), { recursive: true });
   await here.here("worktree", "prune", "-y");
   expect(here.marks()).toEqual([]);
 });
