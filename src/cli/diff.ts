@@ -14,7 +14,8 @@ export const diff: Command = {
   notes: [
     "For a session that agentctl launched, since the commit that was noted then; for others since the last commit before its",
     "first message. A file that was last touched before it began is left out, and named. Others may have worked in the same",
-    "place: then it says so, and the patch holds their changes, too.",
+    "place: then it says so, and the patch holds their changes, too. No program that the repository names is run: files that go",
+    "through a filter (Git LFS) are shown as they are on disk.",
   ].join("\n"),
   flags: [{ flag: "--stat", help: "only which files, and how many lines" }],
   examples: [

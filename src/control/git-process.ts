@@ -4,6 +4,13 @@ import { errorCode } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { runCommand } from "../sys/spawn.ts";
 
+/** A large repository on a slow disk takes its time. One that never answers, like a pipe for a configuration, is given up. */
+export const lookingMs = 60_000;
+/** A checkout may fetch large files through a filter. */
+export const actingMs = 10 * 60_000;
+/** For commands that hold lock files. */
+export const graceMs = 1_000;
+
 export interface GitAnswer {
   ok: boolean;
   out: string;

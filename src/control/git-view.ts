@@ -8,7 +8,7 @@ import { failureText, isGone } from "../observe/failure.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { openScratch } from "../sys/scratch.ts";
-import { askGitQuietly, commandIn, type GitAnswer } from "./git-process.ts";
+import { askGitQuietly, commandIn, type GitAnswer, lookingMs } from "./git-process.ts";
 
 export interface View {
   root: string;
@@ -29,9 +29,6 @@ export interface ViewWish {
   /** For everything that is asked in it, together. */
   mostMs: number;
 }
-
-/** A large repository on a slow disk takes its time. One that never answers, like a pipe for a configuration, is given up. */
-export const lookingMs = 60_000;
 
 /** Several questions about one worktree, in one view of it. */
 export async function inView<T>(
@@ -72,7 +69,7 @@ export async function openView(root: string, { env, folder, mostMs }: ViewWish):
         git: (args, more = {}) =>
           askGitQuietly({
             ...{ place: root, args: withoutSubmodules(args), env, settings: [...read.settings] },
-            ...{ mostMs: deadline.remainingMs(), more: { ...own, ...more.env } },
+            ...{ mostMs: deadline.remainingMs(), more: { ...more.env, ...own } },
             ...(more.input === undefined ? {} : { input: more.input }),
           }),
       },

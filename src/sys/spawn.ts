@@ -27,7 +27,9 @@ export interface CommandAnswer {
 }
 
 const usualMostBytes = 64 * 1024 * 1024;
-const drainMs = 200;
+/** The last output is in the pipe when a program exits, and is read at once. */
+const silentRounds = 10;
+const roundMs = 20;
 /** A process that waits for a dead disk or server does not even hear SIGKILL. */
 const dieMs = 100;
 
@@ -61,7 +63,7 @@ export async function runCommand(command: readonly string[], options: CommandOpt
     if (gaveUp !== null) {
       group.end();
       await Promise.race([exited, Bun.sleep(graceMs + dieMs)]);
-    } else await Promise.race([Promise.all([out?.done, err?.done]), Bun.sleep(drainMs)]);
+    } else await Promise.all([out?.drained(), err?.drained()]);
     return answerOf(out?.text() ?? "", err?.text() ?? "", gaveUp, child.exitCode, options);
   } finally {
     clearTimeout(timer);
@@ -103,6 +105,18 @@ class Intake {
 
   letGo(): void {
     this.reader.cancel().catch(ignoreClosedPipe);
+  }
+
+  /** Everything has come, or the pipe has been open and silent for a while: a grandchild keeps it. */
+  async drained(): Promise<void> {
+    let before = -1;
+    for (let silent = 0; silent < silentRounds; silent += 1) {
+      // Round by round, so that a machine that let us sleep for long cannot make us overlook what is waiting in the pipe.
+      const isOver = await Promise.race([this.done.then(() => true), Bun.sleep(roundMs)]);
+      if (isOver === true) return;
+      if (this.chunks.length !== before) silent = 0;
+      before = this.chunks.length;
+    }
   }
 
   private async collect(mostBytes: number, giveUp: (why: "too much output") => void): Promise<void> {
@@ -250,6 +264,7 @@ export function spawnShell(
 }
 
 const mostText = 1024 * 1024;
+const drainMs = 200;
 
 /**
  * Somebody who does nothing but stand in a folder, for others to see; until told to go, or until we are gone: then its input

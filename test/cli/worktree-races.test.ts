@@ -177,7 +177,10 @@ describe("a launch that fails", () => {
   ])("%s leaves commits that were made in its worktree, and says where", async (_name, args, code) => {
     await using here = await world();
     const answer = await launch(here, ...args);
-    expect([answer.code, answer.err]).toEqual([code, expect.stringMatching(/a stays, on branch .*: it has commits of its own/)]);
+    expect([answer.code, answer.err]).toEqual([
+      code,
+      expect.stringMatching(/a stays, on branch .*: it has commits of its own/),
+    ]);
     expect(answer.err).toContain("agentctl worktree remove a removes it");
     const tip = await here.git("-C", here.at("a"), "rev-parse", "HEAD");
     expect(await here.refsWith(tip)).toEqual(["refs/heads/agentctl/a"]);

@@ -26,6 +26,17 @@ test("options before the command do not lead around the view, and count in it", 
   expect(existsSync(mark)).toBe(true);
 });
 
+test("a command that nobody has checked is not run, and nobody leads one out of the view", async () => {
+  await using here = await repositoryWorld();
+  expect(git(here.repository, ["gc"], here.env)).rejects.toThrow("git gc: nobody has checked");
+  const elsewhere = { GIT_DIR: "/nowhere" };
+  expect(await git(here.repository, ["status", "--porcelain"], here.env, elsewhere)).toEqual({
+    ok: true,
+    out: "",
+    err: "",
+  });
+});
+
 test("acting runs hooks as the person's own git does, looking does not", async () => {
   await using here = await repositoryWorld();
   const mark = join(here.root, "mark");

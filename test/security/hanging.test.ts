@@ -118,6 +118,25 @@ test("a filter that keeps its pipe open does not hold worktree list", async () =
   expect(ms).toBeLessThan(soonMs);
 });
 
+test.each(["SIGINT", "SIGTERM"] as const)(
+  "%s ends a launch that waits for a slow checkout, and leaves nothing",
+  async (signal) => {
+    await using here = await hostileRepository();
+    writeFileSync(join(here.repository, ".git", "info", "attributes"), "* filter=slow\n");
+    const begun = join(here.root, "begun");
+    await here.git("config", "filter.slow.smudge", `: >'${begun}'; sleep 601; cat`);
+    const words = ["launch", "demo", "say:x", "--permission", "bypass", "--worktree", "--name", "c"];
+    const job = here.begin([binary, ...words], { cwd: here.repository });
+    await waitFor("the checkout", () => existsSync(begun));
+    job.kill(signal);
+    expect(await job.answer).toMatchObject({ code: 130, out: "" });
+    await waitFor("their end", () => gits(here).length === 0);
+    expect(existsSync(here.at("c"))).toBe(false);
+    expect(await here.git("branch", "--list", "agentctl/c")).toBe("");
+    expect((await here.git("worktree", "list")).split("\n")).toHaveLength(3);
+  },
+);
+
 describe("a suspended tmux server", () => {
   test("costs the panes, not the answer", async () => {
     await using stage = new Stage();

@@ -1,9 +1,12 @@
 // Looking at a repository runs no program that the repository names, and does not touch the network.
 import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { git } from "../../src/control/git.ts";
 import { binary } from "../cli/world.ts";
 import { type HostileRepository, hostileRepository } from "./hostile-repository.ts";
+import { otherUid, testAsOther } from "./other-user.ts";
 
 const clear = ({ marksFolder }: HostileRepository): void => {
   for (const name of readdirSync(marksFolder)) rmSync(join(marksFolder, name));
@@ -147,4 +150,13 @@ describe.each(["ext", "uploadpack", "ssh"] as const)("a partial clone (%s)", (wa
     expect(err).toContain("is a partial clone\n");
     expect(err).toContain("agentctl fetches nothing");
   });
+});
+
+testAsOther("a repository of another user is looked at only where git's safe.directory allows it", async () => {
+  await using here = await hostileRepository();
+  spawnSync("chown", ["-R", `${otherUid}:${otherUid}`, here.repository]);
+  const status = () => git(here.repository, ["status", "--porcelain", "-z", "--no-renames"], here.env);
+  expect(await status()).toMatchObject({ ok: false, err: expect.stringContaining("dubious ownership") });
+  here.write(".gitconfig", "[safe]\n\tdirectory = *\n");
+  expect(await status()).toEqual({ ok: true, out: "", err: "" });
 });
