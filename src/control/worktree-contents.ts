@@ -6,7 +6,7 @@ import { errorCode } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { CannotTell, gitFact } from "./git-fact.ts";
 import { realLocation } from "./worktree-admin.ts";
-import { type FolderLook, shown } from "./worktree-folder.ts";
+import { type FolderLook, shown, type Times } from "./worktree-folder.ts";
 
 export interface Files {
   /** Changed, staged and new. */
@@ -31,13 +31,22 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
     status.filter(({ kind }) => isWanted(kind)).map(({ path }) => path);
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
-  const doubtful = tracked.filter((each) => each.isFlagged || wasTouched(each, look));
+  const byName = Map.groupBy(look.entries, ([below]) => shown(below));
+  const timesAt = (path: string): Times[] => (byName.get(path) ?? []).map(([, { times }]) => times);
+  const doubtful = tracked.filter((each) => each.isFlagged || timesAt(each.path).some((now) => wasTouched(each, now)));
+  // Neither the file system nor git finds a file by a name that has lost bytes. It must not be taken for one that is not there.
+  const nameless = doubtful.find(({ path }) => path.includes(lostByte) && byName.has(path));
+  if (nameless !== undefined)
+    throw new CannotTell(`the name of ${nameless.path} is not UTF-8, and it may be changed where git does not look`);
   // A plain edit in the second of its checkout is not hidden: git shows it.
   const hidden = (await differingAmong(doubtful, root, env)).filter((path) => !dirty.includes(path));
   const untracked = paths((kind) => kind === "??");
   const unseen = unseenIn(look, [...tracked.map(({ path }) => path), ...dirty, ...ignored]);
   return { dirty, untracked, ignored, hidden, unseen };
 }
+
+/** What stands in a text for bytes that are not UTF-8. */
+const lostByte = "\ufffd";
 
 /** A setting may lead git to the files of another folder. */
 export async function checkFolder(root: string, env: Environment): Promise<void> {
@@ -106,9 +115,8 @@ function timeIn(debug: string, name: string): Time | null {
  * Git compares whole seconds and then the size, and does not read a file where both are as they were. Nanoseconds tell more:
  * a file that was changed in the second of its checkout, and given its old time again.
  */
-function wasTouched({ path, modified, changed }: Tracked, { entries }: FolderLook): boolean {
-  const now = entries.get(Buffer.from(path).toString("latin1"))?.times;
-  if (now === undefined || modified === null || changed === null) return false;
+function wasTouched({ modified, changed }: Tracked, now: Times): boolean {
+  if (modified === null || changed === null) return false;
   if (now.modified / second !== modified[0] || now.changed / second !== changed[0]) return false;
   return now.modified % second !== modified[1] || now.changed % second !== changed[1];
 }
@@ -128,7 +136,7 @@ async function differingAmong(flagged: readonly Tracked[], root: string, env: En
     if (kind === "link" && each.mode === "120000") {
       const target = readlinkSync(path);
       // A name that is not UTF-8 has lost what would tell it from another.
-      const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes("\ufffd");
+      const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes(lostByte);
       if (!isSame) differing.push(each.path);
     } else if (kind === "file" && each.mode !== "120000") regular.push(each);
     else differing.push(each.path);

@@ -21,7 +21,12 @@ interface Entry {
   stamp: string;
   /** It has other names, whose removal changes its change time. */
   isShared: boolean;
-  times: { modified: bigint; changed: bigint };
+  times: Times;
+}
+
+export interface Times {
+  modified: bigint;
+  changed: bigint;
 }
 
 /** Repositories of other tools hold commits that are nowhere else, too. */

@@ -70,6 +70,31 @@ describe("stays, because of", () => {
     expect(existsSync(path)).toBe(false);
   });
 
+  test("an edit that git does not look at, of a file whose name is not UTF-8", async () => {
+    await using here = await world();
+    await here.git("config", "core.trustctime", "false");
+    const shell = (folder: string, script: string) => {
+      const words = ["sh", "-ec", `name=$(printf 'caf\\351'); ${script}`];
+      expect(Bun.spawnSync(words, { cwd: folder }).exitCode).toBe(0);
+    };
+    shell(here.repository, 'printf one >"$name"');
+    await here.git("add", ".");
+    await here.git("commit", "-qm", "name");
+    for (const name of ["flagged", "same-time", "plain", "clean", "sparse"]) await here.add(name);
+    shell(here.at("flagged"), 'git update-index --skip-worktree "$name"; printf two >"$name"');
+    // Within one second, so that git cannot know better.
+    await Bun.sleep(1020 - (Date.now() % 1000));
+    const before = 'touch -d 2001-01-01 "$name"; git update-index --refresh';
+    shell(here.at("same-time"), `${before}; printf two >"$name"; touch -d 2001-01-01 "$name"`);
+    shell(here.at("plain"), 'printf "an edit" >"$name"');
+    shell(here.at("sparse"), 'git update-index --skip-worktree "$name"; rm "$name"');
+    expect(await here.git("-C", here.at("same-time"), "status", "--porcelain")).toBe("");
+    for (const name of ["flagged", "same-time"])
+      await expectKept(here, name, /the name of caf\ufffd is not UTF-8/, "not-final");
+    await expectKept(here, "plain", /1 uncommitted: caf/, "not-final");
+    expect(readdirSync(here.at("")).sort()).toEqual(["flagged", "plain", "same-time"]);
+  });
+
   test("a symbolic link that skip-worktree hides", async () => {
     await using here = await world();
     symlinkSync("here", join(here.repository, "link"));
@@ -181,7 +206,9 @@ describe("stays, because of", () => {
     await using here = await world();
     await here.add("a");
     renameSync(here.at("a"), here.at("moved"));
-    expect((await here.prune()).err).toMatch(/its folder was moved to .*moved \(git worktree repair .*moved tells git\)/);
+    expect((await here.prune()).err).toMatch(
+      /its folder was moved to .*moved \(git worktree repair .*moved tells git\)/,
+    );
     await here.git("worktree", "repair", here.at("moved"));
     expect(await here.git("-C", here.at("moved"), "status", "--porcelain")).toBe("");
   });
