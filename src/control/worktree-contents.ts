@@ -1,8 +1,8 @@
 // What is in the folder of a worktree beside its commits, by git's word and by the file system's.
 
-import { lstatSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { CannotTell, gitFact } from "./git-fact.ts";
 import { realLocation } from "./worktree-admin.ts";
@@ -128,18 +128,20 @@ const atOnce = 200;
 async function differingAmong(flagged: readonly Tracked[], root: string, env: Environment): Promise<string[]> {
   const differing: string[] = [];
   const regular: Tracked[] = [];
+  const areModesKept = flagged.length > 0 && (await keepsModes(root, env));
   for (const each of flagged) {
     const path = join(root, each.path);
-    const kind = kindOf(path);
+    const stat = statOf(path);
     // Not checked out: a sparse checkout, or a deletion, which loses nothing.
-    if (kind === null || each.mode === "160000") continue;
-    if (kind === "link" && each.mode === "120000") {
+    if (stat === null || each.mode === "160000") continue;
+    if (stat.isSymbolicLink() && each.mode === "120000") {
       const target = readlinkSync(path);
       // A name that is not UTF-8 has lost what would tell it from another.
       const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes(lostByte);
       if (!isSame) differing.push(each.path);
-    } else if (kind === "file" && each.mode !== "120000") regular.push(each);
-    else differing.push(each.path);
+    } else if (!stat.isFile() || each.mode === "120000" || (areModesKept && modeOf(stat) !== each.mode))
+      differing.push(each.path);
+    else regular.push(each);
   }
   for (let first = 0; first < regular.length; first += atOnce) {
     const some = regular.slice(first, first + atOnce);
@@ -150,13 +152,21 @@ async function differingAmong(flagged: readonly Tracked[], root: string, env: En
   return differing;
 }
 
-function kindOf(path: string): "file" | "link" | "other" | null {
+/** Not on file systems without modes, where git was told so. */
+const keepsModes = async (root: string, env: Environment): Promise<boolean> =>
+  (await ask(root, ["config", "--type=bool", "--default=true", "--get", "core.fileMode"], env)) !== "false\n";
+
+/** Of a mode git keeps nothing but this. */
+const modeOf = ({ mode }: Stats): string => ((mode & 0o100) === 0 ? "100644" : "100755");
+
+/** null: nothing is there. */
+function statOf(path: string): Stats | null {
   try {
-    const stat = lstatSync(path);
-    return stat.isFile() ? "file" : stat.isSymbolicLink() ? "link" : "other";
+    return lstatSync(path);
   } catch (error) {
+    if (isGone(error) || errorCode(error) === "ENOTDIR") return null;
     if (errorCode(error) === "") throw error;
-    return null;
+    throw new CannotTell(`${path}: ${failureText(error)}`);
   }
 }
 

@@ -1,6 +1,7 @@
 // Nothing gets lost with a worktree: whatever git's status does not show, and whatever appears while it is being removed.
 import { describe, expect, test } from "bun:test";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -93,6 +94,37 @@ describe("stays, because of", () => {
       await expectKept(here, name, /the name of caf\ufffd is not UTF-8/, "not-final");
     await expectKept(here, "plain", /1 uncommitted: caf/, "not-final");
     expect(readdirSync(here.at("")).sort()).toEqual(["flagged", "plain", "same-time"]);
+  });
+
+  test("an edit in a filtered file whose name is read like the name of another one", async () => {
+    await using here = await world();
+    for (const act of ["clean", "smudge"]) await here.git("config", `filter.same.${act}`, "cat");
+    writeFileSync(join(here.repository, "caf\ufffd"), "one\n");
+    const write = `name=$(printf 'caf\\351'); printf "$0" >"$name"; touch -d 2002-02-02 "$name"`;
+    Bun.spawnSync(["sh", "-c", write, "one"], { cwd: here.repository });
+    await here.commit(here.repository, ".gitattributes", "caf* filter=same\n");
+    const path = await here.add("a");
+    Bun.spawnSync(["touch", "-d", "2001-01-01", join(path, "caf\ufffd")]);
+    await here.git("-C", path, "update-index", "--refresh");
+    Bun.spawnSync(["sh", "-c", write, "an edit"], { cwd: path });
+    await expectKept(here, "a", /1 uncommitted: caf/, "not-final");
+  });
+
+  test("an executable bit that a flag hides", async () => {
+    await using here = await world();
+    writeFileSync(join(here.repository, "script"), "one\n", { mode: 0o755 });
+    await here.commit(here.repository, "more", "more");
+    for (const name of ["skip-worktree", "assume-unchanged"]) {
+      const path = await here.add(name);
+      await here.git("-C", path, "update-index", `--${name}`, "file", "script");
+      chmodSync(join(path, "file"), 0o755);
+      chmodSync(join(path, "script"), 0o644);
+      await expectKept(here, name, /2 files changed where git does not look .*: file, script/, "not-final");
+    }
+    // Where modes mean nothing, a changed one is nobody's work.
+    await here.git("config", "core.fileMode", "false");
+    expect(await here.prune()).toMatchObject({ code: 0 });
+    expect(readdirSync(here.at(""))).toEqual([]);
   });
 
   test("a symbolic link that skip-worktree hides", async () => {
