@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
 import { type WorktreeWorld, worktreeWorld } from "./worktree-world.ts";
 
@@ -47,14 +47,21 @@ describe("stays, because of", () => {
   test("another repository below an ignored folder, checked out or bare, of git or of another tool", async () => {
     await using here = await world();
     await here.ignoring("vendor/");
-    for (const name of ["git", "bare", "hg"]) await here.add(name);
+    const names = ["git", "bare", "linked", "unmounted", ".hg", "_darcs", ".pijul"];
+    for (const name of names) await here.add(name);
     const inside = (name: string): string => join(here.at(name), "vendor", "x");
     await here.git("init", "-q", inside("git"));
     const commit = await here.commit(inside("git"), "f", "only here");
-    await here.git("init", "-q", "--bare", inside("bare"));
-    mkdirSync(join(inside("hg"), ".hg"), { recursive: true });
-    for (const name of ["git", "bare", "hg"])
-      await expectKept(here, name, /another repository is inside: vendor\/x/, "final");
+    for (const name of ["bare", "linked", "unmounted"]) await here.git("init", "-q", "--bare", inside(name));
+    // As Android's `repo` lays them out, and with the other folder on a disk that may not be mounted.
+    for (const name of ["objects", "refs"]) {
+      renameSync(join(inside("linked"), name), join(here.at("linked"), "vendor", name));
+      symlinkSync(join("..", name), join(inside("linked"), name));
+    }
+    rmSync(join(inside("unmounted"), "objects"), { recursive: true });
+    symlinkSync(join(here.root, "disk", "objects"), join(inside("unmounted"), "objects"));
+    for (const name of names.slice(4)) mkdirSync(join(inside(name), name), { recursive: true });
+    for (const name of names) await expectKept(here, name, /another repository is inside: vendor\/x/, "final");
     expect(await here.git("-C", inside("git"), "rev-parse", "HEAD")).toBe(commit);
   });
 
@@ -307,20 +314,28 @@ describe("stays, because of", () => {
     expect(existsSync(join(here.root, "elsewhere", "file"))).toBe(true);
   });
 
-  test("another file system that is mounted below an ignored folder", async () => {
-    await using here = await world();
-    await here.ignoring("ignored");
-    const point = join(await here.add("a"), "ignored", "mounted here");
-    mkdirSync(point, { recursive: true });
-    here.put(join(here.folder("data"), "precious"), "");
-    expect(Bun.spawnSync(["mount", "--bind", here.folder("data"), point]).exitCode).toBe(0);
-    try {
-      await expectKept(here, "a", /another file system is mounted inside: ignored\/mounted here/, "final");
-    } finally {
-      Bun.spawnSync(["umount", point]);
-    }
-    expect(existsSync(join(here.root, "data", "precious"))).toBe(true);
-  });
+  test.each(["", ", where git's path is through a link"])(
+    "another file system that is mounted below an ignored folder%s",
+    async (link) => {
+      await using here = await world();
+      await here.ignoring("ignored");
+      const path = await here.add("a");
+      if (link !== "") {
+        renameSync(dirname(path), join(here.root, "elsewhere"));
+        symlinkSync(join(here.root, "elsewhere"), dirname(path));
+      }
+      const point = join(path, "ignored", "mounted here");
+      mkdirSync(point, { recursive: true });
+      here.put(join(here.folder("data"), "precious"), "");
+      expect(Bun.spawnSync(["mount", "--bind", here.folder("data"), point]).exitCode).toBe(0);
+      try {
+        await expectKept(here, "a", /another file system is mounted inside: ignored\/mounted here/, "final");
+      } finally {
+        Bun.spawnSync(["umount", point]);
+      }
+      expect(existsSync(join(here.root, "data", "precious"))).toBe(true);
+    },
+  );
 
   test("a git command that is at work in it", async () => {
     await using here = await world();
