@@ -15,6 +15,7 @@ import {
 import { dirname, join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
 import { type WorktreeWorld, worktreeWorld } from "./worktree-world.ts";
+import { binary } from "./world.ts";
 
 const world = worktreeWorld;
 
@@ -447,4 +448,37 @@ test("while the disk with its worktrees is not mounted, a launch makes no folder
   rmdirSync(here.at(""));
   renameSync(disk, here.at(""));
   expect(await here.git("worktree", "list")).toContain(here.at("a"));
+});
+
+describe("a launch in a submodule", () => {
+  const allow = ["-c", "protocol.file.allow=always"];
+  const launchIn = (here: WorktreeWorld, cwd: string) =>
+    here.begin([binary, "launch", "demo", "x", "--permission", "bypass", "--worktree", "--name", "n"], { cwd }).answer;
+
+  test("makes no worktree inside of the repository that the submodule belongs to", async () => {
+    await using here = await worktreeWorld();
+    const bare = join(here.root, "bare.git");
+    await here.git("clone", "-q", "--bare", ".", bare);
+    await here.git(...allow, "submodule", "--quiet", "add", bare, "module");
+    await here.git("commit", "-qm", "module");
+    await here.git("push", "-q", bare, "main:super");
+    const ofMain = await here.add("a");
+    const ofBare = join(here.root, "of bare");
+    await here.git("-C", bare, "worktree", "add", "-q", ofBare, "super");
+    for (const path of [ofMain, ofBare])
+      await here.git("-C", path, ...allow, "submodule", "--quiet", "update", "--init");
+    const roots = [here.repository, ofMain, ofBare];
+    for (const root of roots) {
+      const { code, err } = await launchIn(here, join(root, "module"));
+      expect([code, err]).toEqual([
+        5,
+        expect.stringMatching(/would be inside of another repository.*\n.*"worktrees": "~/s),
+      ]);
+      expect(await here.git("-C", join(root, "module"), "worktree", "list", "--porcelain")).not.toContain("agentctl/n");
+    }
+    const config = join(here.root, ".config", "agentctl", "config.json");
+    here.put(config, JSON.stringify({ worktrees: join(here.root, "mine") }));
+    expect(await launchIn(here, join(here.repository, "module"))).toMatchObject({ code: 0 });
+    expect(existsSync(join(here.root, "mine", "module", "n", "file"))).toBe(true);
+  });
 });
