@@ -1,4 +1,5 @@
 // The git repository that a directory is in.
+import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import type { Environment } from "../observe/homes.ts";
@@ -14,6 +15,19 @@ export interface Repository {
 
 /** The folder with the objects and refs that all worktrees share. */
 export const commonFolder = ({ main, isBare }: Repository): string => (isBare ? main : join(main, ".git"));
+
+/**
+ * A submodule's repository is in the `.git` of the one that it belongs to, and a submodule's of a worktree in what git keeps for
+ * that worktree alone. What is put beside it goes with them. null: it is in no other one.
+ */
+export function repositoryAround(repository: Repository): string | null {
+  for (let folder = dirname(commonFolder(repository)); dirname(folder) !== folder; folder = dirname(folder)) {
+    const has = (name: string): boolean => existsSync(join(folder, name));
+    if (basename(folder) === ".git" || (has("HEAD") && (has("commondir") || (has("objects") && has("refs")))))
+      return folder;
+  }
+  return null;
+}
 
 /** An error that says what is there instead, where it is no repository. */
 export async function repositoryAt(cwd: string, env: Environment): Promise<Repository> {

@@ -35,6 +35,8 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
   const untouched = new Set<string>();
   for (let found = entry.exec(facts); found !== null; found = entry.exec(facts)) {
     const [, path = "", ctime, mtime, size] = found;
+    // Another file may be meant: bytes that are not UTF-8 have all become this character.
+    if (path.includes("\ufffd")) continue;
     const now = lstatSync(join(view.root, path), { bigint: true, throwIfNoEntry: false });
     if (now === undefined) continue;
     // The index keeps the lower 32 bits of a size.

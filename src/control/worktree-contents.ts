@@ -1,12 +1,12 @@
 // What is in the folder of a worktree beside its commits, by git's word and by the file system's.
 
-import { lstatSync, readlinkSync } from "node:fs";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { CannotTell, gitFact } from "./git-fact.ts";
 import { realLocation } from "./worktree-admin.ts";
-import { type FolderLook, shown } from "./worktree-folder.ts";
+import { type FolderLook, shown, type Times } from "./worktree-folder.ts";
 
 export interface Files {
   /** Changed, staged and new. */
@@ -31,13 +31,22 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
     status.filter(({ kind }) => isWanted(kind)).map(({ path }) => path);
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
-  const doubtful = tracked.filter((each) => each.isFlagged || wasTouched(each, look));
+  const byName = Map.groupBy(look.entries, ([below]) => shown(below));
+  const timesAt = (path: string): Times[] => (byName.get(path) ?? []).map(([, { times }]) => times);
+  const doubtful = tracked.filter((each) => each.isFlagged || timesAt(each.path).some((now) => wasTouched(each, now)));
+  // Neither the file system nor git finds a file by a name that has lost bytes. It must not be taken for one that is not there.
+  const nameless = doubtful.find(({ path }) => path.includes(lostByte) && byName.has(path));
+  if (nameless !== undefined)
+    throw new CannotTell(`the name of ${nameless.path} is not UTF-8, and it may be changed where git does not look`);
   // A plain edit in the second of its checkout is not hidden: git shows it.
   const hidden = (await differingAmong(doubtful, root, env)).filter((path) => !dirty.includes(path));
   const untracked = paths((kind) => kind === "??");
   const unseen = unseenIn(look, [...tracked.map(({ path }) => path), ...dirty, ...ignored]);
   return { dirty, untracked, ignored, hidden, unseen };
 }
+
+/** What stands in a text for bytes that are not UTF-8. */
+const lostByte = "\ufffd";
 
 /** A setting may lead git to the files of another folder. */
 export async function checkFolder(root: string, env: Environment): Promise<void> {
@@ -106,9 +115,8 @@ function timeIn(debug: string, name: string): Time | null {
  * Git compares whole seconds and then the size, and does not read a file where both are as they were. Nanoseconds tell more:
  * a file that was changed in the second of its checkout, and given its old time again.
  */
-function wasTouched({ path, modified, changed }: Tracked, { entries }: FolderLook): boolean {
-  const now = entries.get(Buffer.from(path).toString("latin1"))?.times;
-  if (now === undefined || modified === null || changed === null) return false;
+function wasTouched({ modified, changed }: Tracked, now: Times): boolean {
+  if (modified === null || changed === null) return false;
   if (now.modified / second !== modified[0] || now.changed / second !== changed[0]) return false;
   return now.modified % second !== modified[1] || now.changed % second !== changed[1];
 }
@@ -120,18 +128,20 @@ const atOnce = 200;
 async function differingAmong(flagged: readonly Tracked[], root: string, env: Environment): Promise<string[]> {
   const differing: string[] = [];
   const regular: Tracked[] = [];
+  const areModesKept = flagged.length > 0 && (await keepsModes(root, env));
   for (const each of flagged) {
     const path = join(root, each.path);
-    const kind = kindOf(path);
+    const stat = statOf(path);
     // Not checked out: a sparse checkout, or a deletion, which loses nothing.
-    if (kind === null || each.mode === "160000") continue;
-    if (kind === "link" && each.mode === "120000") {
+    if (stat === null || each.mode === "160000") continue;
+    if (stat.isSymbolicLink() && each.mode === "120000") {
       const target = readlinkSync(path);
       // A name that is not UTF-8 has lost what would tell it from another.
-      const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes("\ufffd");
+      const isSame = target === (await ask(root, ["cat-file", "blob", each.object], env)) && !target.includes(lostByte);
       if (!isSame) differing.push(each.path);
-    } else if (kind === "file" && each.mode !== "120000") regular.push(each);
-    else differing.push(each.path);
+    } else if (!stat.isFile() || each.mode === "120000" || (areModesKept && modeOf(stat) !== each.mode))
+      differing.push(each.path);
+    else regular.push(each);
   }
   for (let first = 0; first < regular.length; first += atOnce) {
     const some = regular.slice(first, first + atOnce);
@@ -142,13 +152,21 @@ async function differingAmong(flagged: readonly Tracked[], root: string, env: En
   return differing;
 }
 
-function kindOf(path: string): "file" | "link" | "other" | null {
+/** Not on file systems without modes, where git was told so. */
+const keepsModes = async (root: string, env: Environment): Promise<boolean> =>
+  (await ask(root, ["config", "--type=bool", "--default=true", "--get", "core.fileMode"], env)) !== "false\n";
+
+/** Of a mode git keeps nothing but this. */
+const modeOf = ({ mode }: Stats): string => ((mode & 0o100) === 0 ? "100644" : "100755");
+
+/** null: nothing is there. */
+function statOf(path: string): Stats | null {
   try {
-    const stat = lstatSync(path);
-    return stat.isFile() ? "file" : stat.isSymbolicLink() ? "link" : "other";
+    return lstatSync(path);
   } catch (error) {
+    if (isGone(error) || errorCode(error) === "ENOTDIR") return null;
     if (errorCode(error) === "") throw error;
-    return null;
+    throw new CannotTell(`${path}: ${failureText(error)}`);
   }
 }
 

@@ -4,6 +4,7 @@ import { chmodSync, lstatSync, readdirSync, rmdirSync, unlinkSync } from "node:f
 import { AgentctlError } from "../core/problem.ts";
 import { failureText, isGone } from "../observe/failure.ts";
 import { mountPoints } from "../observe/mounts.ts";
+import { realLocation } from "./worktree-admin.ts";
 
 export interface FolderLook {
   /** By path below the folder, parents before what is in them. Names are bytes (latin1): not every name is UTF-8. */
@@ -21,16 +22,22 @@ interface Entry {
   stamp: string;
   /** It has other names, whose removal changes its change time. */
   isShared: boolean;
-  times: { modified: bigint; changed: bigint };
+  times: Times;
+}
+
+export interface Times {
+  modified: bigint;
+  changed: bigint;
 }
 
 /** Repositories of other tools hold commits that are nowhere else, too. */
-const repositoryNames = new Set([".git", ".hg", ".jj", ".sl", ".bzr"]);
+const repositoryNames = new Set([".git", ".hg", ".jj", ".sl", ".bzr", "_darcs", ".pijul"]);
 
 export function lookAtFolder(root: string): FolderLook {
   const look: FolderLook = { entries: new Map(), bytes: 0, repositories: [], mounts: [], unread: [] };
-  const mounts = new Set(mountPoints().filter((path) => path.startsWith(`${root}/`)));
-  look.mounts = [...mounts].map((path) => path.slice(root.length + 1));
+  const real = `${realLocation(root)}/`;
+  const mounts = new Set(mountPoints().filter((path) => path.startsWith(real)));
+  look.mounts = [...mounts].map((path) => path.slice(real.length));
   const counted = new Set<string>();
   const visit = (below: string, device: bigint | null): void => {
     const path = pathOf(root, below);
@@ -90,9 +97,12 @@ function repositoryAmong(names: readonly string[], below: string, root: string):
   if (names.some((name) => isRepository(name) && !(isRoot && name === ".git"))) return "checked-out";
   if (below.split("/").some(isRepository) || !["HEAD", "objects", "refs"].every((name) => names.includes(name)))
     return null;
-  const isFolder = (name: string): boolean =>
-    lstatSync(pathOf(root, isRoot ? name : `${below}/${name}`), { throwIfNoEntry: false })?.isDirectory() === true;
-  return isFolder("objects") && isFolder("refs") ? "bare" : null;
+  // Repositories that share their objects have links here (Android's `repo`). Where one leads may be out of reach now.
+  const isFolderOrLink = (name: string): boolean => {
+    const stat = lstatSync(pathOf(root, isRoot ? name : `${below}/${name}`), { throwIfNoEntry: false });
+    return stat?.isDirectory() === true || stat?.isSymbolicLink() === true;
+  };
+  return isFolderOrLink("objects") && isFolderOrLink("refs") ? "bare" : null;
 }
 
 /** What is new, changed or gone since an earlier look. */

@@ -7,7 +7,7 @@ import { errorCode, failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
 import { type GitAnswer, git, gitAsPerson } from "./git.ts";
 import { deleteBranch } from "./lasting-refs.ts";
-import { commonFolder, type Repository, repositoryAt } from "./repository.ts";
+import { commonFolder, type Repository, repositoryAround, repositoryAt } from "./repository.ts";
 import { adminFolders, listWorktrees, realLocation } from "./worktree-admin.ts";
 import { presenceOf } from "./worktree-presence.ts";
 
@@ -60,6 +60,7 @@ export function addWorktree(wish: WorktreeWish, env: Environment): Promise<MadeW
 async function makeWorktree(wish: WorktreeWish, env: Environment): Promise<MadeWorktree> {
   const repository = await repositoryAt(wish.cwd, env);
   const { main, root } = repository;
+  checkSurroundings(repository, env);
   const base = await commitOf(wish.base ?? "HEAD", root, env);
   await checkBranch(wish.branch ?? `agentctl/${wish.name}`, root, env);
   const { branch, isNewBranch, path } = await freeNames(wish, folderFor(main, env), root, env);
@@ -125,6 +126,17 @@ export function folderFor(main: string, env: Environment): string {
   return worktrees === null ? join(dirname(main), `${name}.worktrees`) : join(worktrees, name);
 }
 
+/** Git removes what is inside of a repository together with it, and with a worktree the repositories of its submodules. */
+function checkSurroundings(repository: Repository, env: Environment): void {
+  if (readSettings(env).settings.worktrees !== null) return;
+  const around = repositoryAround(repository);
+  if (around === null) return;
+  const why = `a worktree of ${repository.root} would be inside of another repository: ${around}`;
+  throw new AgentctlError("refused", why, { hint: ownFolder });
+}
+
+const ownFolder = 'name a folder of yours in agentctl\'s config.json: {"worktrees": "~/worktrees"}';
+
 /**
  * A disk that is not mounted takes all of its worktrees along. A new folder in its place would look as if they had been deleted,
  * and git would be told to forget them.
@@ -158,7 +170,7 @@ function makeRoom(path: string): void {
   // In a shared parent folder anybody can make `<repo>.worktrees`, and would then own the ground under the session.
   const why = isTheirs ? "belongs to another user" : "may be written to by everybody";
   throw new AgentctlError("refused", `cannot make a worktree in ${folder}: it ${why}`, {
-    hint: 'name a folder of yours in agentctl\'s config.json: {"worktrees": "~/worktrees"}',
+    hint: ownFolder,
   });
 }
 

@@ -1,6 +1,7 @@
 // Nothing gets lost with a worktree: whatever git's status does not show, and whatever appears while it is being removed.
 import { describe, expect, test } from "bun:test";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,9 +12,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
 import { type WorktreeWorld, worktreeWorld } from "./worktree-world.ts";
+import { binary } from "./world.ts";
 
 const world = worktreeWorld;
 
@@ -46,14 +48,21 @@ describe("stays, because of", () => {
   test("another repository below an ignored folder, checked out or bare, of git or of another tool", async () => {
     await using here = await world();
     await here.ignoring("vendor/");
-    for (const name of ["git", "bare", "hg"]) await here.add(name);
+    const names = ["git", "bare", "linked", "unmounted", ".hg", "_darcs", ".pijul"];
+    for (const name of names) await here.add(name);
     const inside = (name: string): string => join(here.at(name), "vendor", "x");
     await here.git("init", "-q", inside("git"));
     const commit = await here.commit(inside("git"), "f", "only here");
-    await here.git("init", "-q", "--bare", inside("bare"));
-    mkdirSync(join(inside("hg"), ".hg"), { recursive: true });
-    for (const name of ["git", "bare", "hg"])
-      await expectKept(here, name, /another repository is inside: vendor\/x/, "final");
+    for (const name of ["bare", "linked", "unmounted"]) await here.git("init", "-q", "--bare", inside(name));
+    // As Android's `repo` lays them out, and with the other folder on a disk that may not be mounted.
+    for (const name of ["objects", "refs"]) {
+      renameSync(join(inside("linked"), name), join(here.at("linked"), "vendor", name));
+      symlinkSync(join("..", name), join(inside("linked"), name));
+    }
+    rmSync(join(inside("unmounted"), "objects"), { recursive: true });
+    symlinkSync(join(here.root, "disk", "objects"), join(inside("unmounted"), "objects"));
+    for (const name of names.slice(4)) mkdirSync(join(inside(name), name), { recursive: true });
+    for (const name of names) await expectKept(here, name, /another repository is inside: vendor\/x/, "final");
     expect(await here.git("-C", inside("git"), "rev-parse", "HEAD")).toBe(commit);
   });
 
@@ -68,6 +77,62 @@ describe("stays, because of", () => {
     writeFileSync(join(path, "file"), "one\n");
     expect(await here.prune()).toMatchObject({ code: 0 });
     expect(existsSync(path)).toBe(false);
+  });
+
+  test("an edit that git does not look at, of a file whose name is not UTF-8", async () => {
+    await using here = await world();
+    await here.git("config", "core.trustctime", "false");
+    const shell = (folder: string, script: string) => {
+      const words = ["sh", "-ec", `name=$(printf 'caf\\351'); ${script}`];
+      expect(Bun.spawnSync(words, { cwd: folder }).exitCode).toBe(0);
+    };
+    shell(here.repository, 'printf one >"$name"');
+    await here.git("add", ".");
+    await here.git("commit", "-qm", "name");
+    for (const name of ["flagged", "same-time", "plain", "clean", "sparse"]) await here.add(name);
+    shell(here.at("flagged"), 'git update-index --skip-worktree "$name"; printf two >"$name"');
+    // Within one second, so that git cannot know better.
+    await Bun.sleep(1020 - (Date.now() % 1000));
+    const before = 'touch -d 2001-01-01 "$name"; git update-index --refresh';
+    shell(here.at("same-time"), `${before}; printf two >"$name"; touch -d 2001-01-01 "$name"`);
+    shell(here.at("plain"), 'printf "an edit" >"$name"');
+    shell(here.at("sparse"), 'git update-index --skip-worktree "$name"; rm "$name"');
+    expect(await here.git("-C", here.at("same-time"), "status", "--porcelain")).toBe("");
+    for (const name of ["flagged", "same-time"])
+      await expectKept(here, name, /the name of caf\ufffd is not UTF-8/, "not-final");
+    await expectKept(here, "plain", /1 uncommitted: caf/, "not-final");
+    expect(readdirSync(here.at("")).sort()).toEqual(["flagged", "plain", "same-time"]);
+  });
+
+  test("an edit in a filtered file whose name is read like the name of another one", async () => {
+    await using here = await world();
+    for (const act of ["clean", "smudge"]) await here.git("config", `filter.same.${act}`, "cat");
+    writeFileSync(join(here.repository, "caf\ufffd"), "one\n");
+    const write = `name=$(printf 'caf\\351'); printf "$0" >"$name"; touch -d 2002-02-02 "$name"`;
+    Bun.spawnSync(["sh", "-c", write, "one"], { cwd: here.repository });
+    await here.commit(here.repository, ".gitattributes", "caf* filter=same\n");
+    const path = await here.add("a");
+    Bun.spawnSync(["touch", "-d", "2001-01-01", join(path, "caf\ufffd")]);
+    await here.git("-C", path, "update-index", "--refresh");
+    Bun.spawnSync(["sh", "-c", write, "an edit"], { cwd: path });
+    await expectKept(here, "a", /1 uncommitted: caf/, "not-final");
+  });
+
+  test("an executable bit that a flag hides", async () => {
+    await using here = await world();
+    writeFileSync(join(here.repository, "script"), "one\n", { mode: 0o755 });
+    await here.commit(here.repository, "more", "more");
+    for (const name of ["skip-worktree", "assume-unchanged"]) {
+      const path = await here.add(name);
+      await here.git("-C", path, "update-index", `--${name}`, "file", "script");
+      chmodSync(join(path, "file"), 0o755);
+      chmodSync(join(path, "script"), 0o644);
+      await expectKept(here, name, /2 files changed where git does not look .*: file, script/, "not-final");
+    }
+    // Where modes mean nothing, a changed one is nobody's work.
+    await here.git("config", "core.fileMode", "false");
+    expect(await here.prune()).toMatchObject({ code: 0 });
+    expect(readdirSync(here.at(""))).toEqual([]);
   });
 
   test("a symbolic link that skip-worktree hides", async () => {
@@ -250,20 +315,28 @@ describe("stays, because of", () => {
     expect(existsSync(join(here.root, "elsewhere", "file"))).toBe(true);
   });
 
-  test("another file system that is mounted below an ignored folder", async () => {
-    await using here = await world();
-    await here.ignoring("ignored");
-    const point = join(await here.add("a"), "ignored", "mounted here");
-    mkdirSync(point, { recursive: true });
-    here.put(join(here.folder("data"), "precious"), "");
-    expect(Bun.spawnSync(["mount", "--bind", here.folder("data"), point]).exitCode).toBe(0);
-    try {
-      await expectKept(here, "a", /another file system is mounted inside: ignored\/mounted here/, "final");
-    } finally {
-      Bun.spawnSync(["umount", point]);
-    }
-    expect(existsSync(join(here.root, "data", "precious"))).toBe(true);
-  });
+  test.each(["", ", where git's path is through a link"])(
+    "another file system that is mounted below an ignored folder%s",
+    async (link) => {
+      await using here = await world();
+      await here.ignoring("ignored");
+      const path = await here.add("a");
+      if (link !== "") {
+        renameSync(dirname(path), join(here.root, "elsewhere"));
+        symlinkSync(join(here.root, "elsewhere"), dirname(path));
+      }
+      const point = join(path, "ignored", "mounted here");
+      mkdirSync(point, { recursive: true });
+      here.put(join(here.folder("data"), "precious"), "");
+      expect(Bun.spawnSync(["mount", "--bind", here.folder("data"), point]).exitCode).toBe(0);
+      try {
+        await expectKept(here, "a", /another file system is mounted inside: ignored\/mounted here/, "final");
+      } finally {
+        Bun.spawnSync(["umount", point]);
+      }
+      expect(existsSync(join(here.root, "data", "precious"))).toBe(true);
+    },
+  );
 
   test("a git command that is at work in it", async () => {
     await using here = await world();
@@ -375,4 +448,37 @@ test("while the disk with its worktrees is not mounted, a launch makes no folder
   rmdirSync(here.at(""));
   renameSync(disk, here.at(""));
   expect(await here.git("worktree", "list")).toContain(here.at("a"));
+});
+
+describe("a launch in a submodule", () => {
+  const allow = ["-c", "protocol.file.allow=always"];
+  const launchIn = (here: WorktreeWorld, cwd: string) =>
+    here.begin([binary, "launch", "demo", "x", "--permission", "bypass", "--worktree", "--name", "n"], { cwd }).answer;
+
+  test("makes no worktree inside of the repository that the submodule belongs to", async () => {
+    await using here = await worktreeWorld();
+    const bare = join(here.root, "bare.git");
+    await here.git("clone", "-q", "--bare", ".", bare);
+    await here.git(...allow, "submodule", "--quiet", "add", bare, "module");
+    await here.git("commit", "-qm", "module");
+    await here.git("push", "-q", bare, "main:super");
+    const ofMain = await here.add("a");
+    const ofBare = join(here.root, "of bare");
+    await here.git("-C", bare, "worktree", "add", "-q", ofBare, "super");
+    for (const path of [ofMain, ofBare])
+      await here.git("-C", path, ...allow, "submodule", "--quiet", "update", "--init");
+    const roots = [here.repository, ofMain, ofBare];
+    for (const root of roots) {
+      const { code, err } = await launchIn(here, join(root, "module"));
+      expect([code, err]).toEqual([
+        5,
+        expect.stringMatching(/would be inside of another repository.*\n.*"worktrees": "~/s),
+      ]);
+      expect(await here.git("-C", join(root, "module"), "worktree", "list", "--porcelain")).not.toContain("agentctl/n");
+    }
+    const config = join(here.root, ".config", "agentctl", "config.json");
+    here.put(config, JSON.stringify({ worktrees: join(here.root, "mine") }));
+    expect(await launchIn(here, join(here.repository, "module"))).toMatchObject({ code: 0 });
+    expect(existsSync(join(here.root, "mine", "module", "n", "file"))).toBe(true);
+  });
 });
