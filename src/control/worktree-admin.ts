@@ -200,7 +200,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function isFolder(path: string): boolean {
+export function isFolder(path: string): boolean {
   try {
     return lstatSync(path).isDirectory();
   } catch (error) {

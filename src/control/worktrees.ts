@@ -3,12 +3,12 @@ import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { AgentctlError } from "../core/problem.ts";
 import { oneLine } from "../lib/width.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { failureText } from "../observe/failure.ts";
 import { type Environment, readSettings } from "../observe/homes.ts";
 import { type GitAnswer, git, gitAsPerson } from "./git.ts";
 import { deleteBranch } from "./lasting-refs.ts";
 import { commonFolder, type Repository, repositoryAround, repositoryAt } from "./repository.ts";
-import { adminFolders, listWorktrees, realLocation } from "./worktree-admin.ts";
+import { adminFolders, isFolder, listWorktrees, realLocation } from "./worktree-admin.ts";
 import { presenceOf } from "./worktree-presence.ts";
 
 /** The commit that a directory is at; null: no repository, or nothing was ever committed. */
@@ -185,15 +185,6 @@ function isThere(path: string): boolean {
 
 const cannotMake = (path: string, error: unknown): AgentctlError =>
   new AgentctlError("failed", `cannot make a worktree in ${dirname(path)}: ${failureText(error)}`, { cause: error });
-
-function isFolder(path: string): boolean {
-  try {
-    return lstatSync(path).isDirectory();
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return false;
-  }
-}
 
 async function missingIn(path: string, { root, isBare }: Repository, env: Environment): Promise<string[]> {
   const warnings: string[] = [];
