@@ -1,6 +1,7 @@
 // agentctl attach: goes to where a session runs. Its tmux pane; else it says host, terminal and pid, and how to get there.
 import { hostname } from "node:os";
 import { findProgram } from "../control/binary.ts";
+import { refuseInside } from "../control/guard.ts";
 import { goToPane, isInTmux, paneOf } from "../control/tmux.ts";
 import { AgentctlError } from "../core/problem.ts";
 import { isHosted } from "../core/session.ts";
@@ -31,6 +32,8 @@ export const attach: Command = {
     for (const process of session.processes) {
       const pane = await paneOf(process, context.env);
       if (pane === null) continue;
+      // It would take the person's terminal to another session.
+      await refuseInside("attach", context.env);
       const command = await goToPane(pane, context.env);
       if (command === null) return 0;
       const line = command.map(shellWord).join(" ");

@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ActingWorld, isAlive, toFiles } from "../cli/acting.ts";
 import { inside } from "../cli/inside.ts";
+import { Stage, Tmux } from "../cli/live.ts";
 import { StopWorld } from "../cli/stop-world.ts";
 import { binary } from "../cli/world.ts";
 import { waitFor } from "../conformance/wait.ts";
@@ -210,4 +211,21 @@ test("stop --server of an own session is refused where the server has sessions o
   expect(Number(await world.untilFile("answer.code"))).toBe(5);
   expect(await world.untilFile("answer.err")).toContain(`${refused}${other.slice(0, 8)} is not one of its own`);
   expect(isAlive(host.pid)).toBe(true);
+});
+
+test("attach does not take a person's terminal elsewhere for an agent", async () => {
+  await using stage = new Stage();
+  const tmux = new Tmux(stage);
+  const target = crypto.randomUUID();
+  const first = await tmux.open("-s", "agents", binary, "demo-agent", "--session-id", target, "idle");
+  await tmux.run("new-window", "-t", "agents", "cat");
+  await stage.until(target, "idle");
+  const answer = join(stage.root, "answer");
+  stage.start(["prompt:x", `tool:${binary} attach ${target} >${answer}.out 2>&1; echo $? >${answer}`, "work:600"]);
+  await waitFor("the answer", () => existsSync(answer) && readFileSync(answer, "utf8") !== "");
+  expect([readFileSync(answer, "utf8"), readFileSync(`${answer}.out`, "utf8")]).toEqual([
+    "5\n",
+    expect.stringContaining("called from inside an agent's session: no attach"),
+  ]);
+  expect(await tmux.ask(first, "#{window_active}")).toBe("0");
 });
