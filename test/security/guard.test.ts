@@ -217,7 +217,17 @@ test("attach does not take a person's terminal elsewhere for an agent", async ()
   await using stage = new Stage();
   const tmux = new Tmux(stage);
   const target = crypto.randomUUID();
-  const first = await tmux.open("-s", "agents", binary, "demo-agent", "--session-id", target, "idle");
+  const first = await tmux.open(
+    "-s",
+    "agents",
+    binary,
+    "demo-agent",
+    "--session-id",
+    target,
+    "prompt:x",
+    "end",
+    "idle",
+  );
   await tmux.run("new-window", "-t", "agents", "cat");
   await stage.until(target, "idle");
   const answer = join(stage.root, "answer");
