@@ -310,7 +310,11 @@ test("conflicts, and worktrees with somebody in them: told, kept, and removed wh
     expect(shown).toContain(`${agent} ${ids[index]?.slice(0, 8)} ${agent === "pi" ? "unclear" : "working"}`);
   for (const place of places)
     for (const flags of [[], ["--discard"]]) {
-      refused(await act(world, ["worktree", "remove", basename(place), ...flags]), place, "agentctl list");
+      refused(
+        await act(world, ["worktree", "remove", basename(place), ...flags]),
+        place,
+        "agentctl stop ends a session",
+      );
       expect(existsSync(place)).toBe(true);
     }
   expect(await act(world, ["worktree", "prune", "-y"])).toMatchObject({ code: 0, out: "no worktree can go\n" });
