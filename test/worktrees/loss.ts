@@ -62,8 +62,12 @@ export interface Journal {
 }
 
 export function lossesOfJournal({ commits, files }: Journal, after: Inventory): Loss[] {
+  // A removal that was killed may have moved the worktree: git lists where it is now. No two deeds share a name.
+  const isPlace = ({ path, works, isListed }: Worktree, worktree: string): boolean =>
+    path === worktree || (works && isListed);
   const holds = (worktree: string, name: string, blob: string): boolean =>
-    after.shown.others.has(blob) || after.worktrees.get(worktree)?.files.get(name)?.blob === blob;
+    after.shown.others.has(blob) ||
+    [...after.worktrees.values()].some((now) => isPlace(now, worktree) && now.files.get(name)?.blob === blob);
   return [
     ...commits
       .filter(({ id }) => !after.shown.commits.has(id))
