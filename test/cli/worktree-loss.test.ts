@@ -297,9 +297,9 @@ describe("stays, because of", () => {
     await here.git(...allow, "submodule", "--quiet", "add", join(here.root, "bare.git"), "module");
     await here.git("commit", "-qm", "module");
     const path = await here.add("a");
-    writeFileSync(join(path, "module", "work"), "work");
+    writeFileSync(join(path, "module", "draft"), "draft");
     expect(await here.git("-C", path, "status", "--porcelain")).toBe("");
-    await expectKept(here, "a", /git does not look at 1 file: module\/work/, "not-final");
+    await expectKept(here, "a", /git does not look at 1 file: module\/draft/, "not-final");
   });
 
   test("another repository in its place, or a link", async () => {
