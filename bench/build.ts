@@ -1,12 +1,11 @@
-// Builds what is compared with: the C references, and Bun programs that do nothing, only read, or do the same as in C, made in the way agentctl is.
+// Builds the reference programs: in C, and in Bun with the build options of agentctl.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scripts } from "../package.json";
-import type { Tools } from "./stage.ts";
+import type { Tools } from "./prepared-case.ts";
 
 const sources = join(import.meta.dir, "reference");
 
-/** `withSqlite`: false where its header is missing; the reference leaves out OpenCode then. */
+/** `withSqlite`: false if sqlite3.h is missing; then the C reference leaves out OpenCode. */
 export function buildTools(folder: string): { tools: Tools; withSqlite: boolean } {
   mkdirSync(folder, { recursive: true });
   const withSqlite = existsSync("/usr/include/sqlite3.h");
@@ -34,13 +33,11 @@ function emptySource(folder: string): string {
 }
 
 function buildLikeUs(source: string, output: string): string {
-  const [, ...words] = scripts.build.split(" ");
-  const swap: Record<string, string> = { "src/main.ts": source, "dist/agentctl": output };
-  run([process.execPath, ...words.map((word) => swap[word] ?? word)]);
+  run([process.execPath, join(import.meta.dir, "../scripts/build.ts"), source, output]);
   return output;
 }
 
 function run(command: string[]): void {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command);
-  if (exitCode !== 0) throw new Error(`bench: ${command.join(" ")} ended with ${exitCode}\n${stdout}${stderr}`);
+  if (exitCode !== 0) throw new Error(`bench: ${command.join(" ")} exited with ${exitCode}\n${stdout}${stderr}`);
 }

@@ -1,25 +1,25 @@
-// What is measured: homes of several sizes, who lives in them, and the commands that are asked there.
+// The cases: homes of several sizes, their live sessions, and the commands that are measured there.
 import type { Agent, HomeWish } from "./homes/home.ts";
 
 export interface Case {
   name: string;
   about: string;
   home: HomeWish;
-  /** Sessions with a process of their own. */
+  /** The number of sessions with a live process. */
   live: number;
-  /** Processes that are none of an agent's. */
+  /** The number of processes that belong to no agent. */
   idle: number;
-  /** Names of commands.ts. */
+  /** Names in commands.ts. */
   commands: readonly string[];
 }
 
-/** One for each session in ten. */
+/** The agents of ten sessions. */
 const mixed: readonly Agent[] = [
   ...(["claude-code", "codex", "claude-code", "opencode", "claude-code"] as const),
   ...(["codex", "claude-code", "opencode", "claude-code", "codex"] as const),
 ];
 
-/** In this order: what is cold leaves a cache for what follows. */
+/** The order matters: a cold command leaves a cache for the next one. */
 const baseline = ["C list", "Bun list", "ps -ef", "empty", "list cold", "list"];
 const questions = [
   ...["status LIVE", "why LIVE", "status DEAD", "statusline"],
@@ -27,7 +27,7 @@ const questions = [
 ];
 const megabyte = 1024 * 1024;
 
-/** Ten thousand records of full size would be three gigabytes for each home: there those older than a week are an eighth. */
+/** 10,000 records of full size would take 3 GB per home: there, records older than a week have an eighth of the size. */
 const homeOf = (name: string, agents: readonly Agent[], atRest: number): HomeWish => ({
   name,
   agents,
@@ -78,7 +78,7 @@ export const cases: readonly Case[] = [
   },
 ];
 
-/** Its sessions are Claude Code's instead; none if it had no others. */
+/** The case with Claude Code in place of OpenCode; no case if it has only OpenCode. */
 export function withoutOpenCode(each: Case): Case[] {
   const { home } = each;
   if (home.agents.every((agent) => agent === "opencode")) return [];

@@ -1,57 +1,56 @@
-// Is the answer right? Numbers of a wrong one are worth nothing, so they are not shown.
+// Checks that the answers are right. A case with a wrong answer gets no numbers.
 import { type ListAnswer, parseList } from "../test/truth/answer.ts";
 import { tokensOfLarge } from "./commands.ts";
 import { userHome } from "./homes/home.ts";
-import type { Stage } from "./stage.ts";
+import type { PreparedCase } from "./prepared-case.ts";
 
-/** In words; none: every session is there, once, with the right status. */
-export function wrongAnswers(stage: Stage, which: readonly string[]): string[] {
+export function wrongAnswers(prepared: PreparedCase, which: readonly string[]): string[] {
   return [
-    ...(which.includes("list") ? wrongLists(stage) : []),
-    ...(which.some((name) => name.startsWith("list -a")) ? wrongWeek(stage) : []),
-    ...wrongTokens(stage),
+    ...(which.includes("list") ? wrongLists(prepared) : []),
+    ...(which.some((name) => name.startsWith("list -a")) ? wrongWeek(prepared) : []),
+    ...wrongTokens(prepared),
   ];
 }
 
-/** Of all times at once, so that every record is looked at; and plain, as it is measured. */
-function wrongLists(stage: Stage): string[] {
-  const live = expectedLive(stage);
-  const rest = new Map(stage.home.sessions.map(({ id, outcome }) => [id, outcome]));
+/** Checks plain `list`, which is measured, and `list -a` over all times, which reads every record. */
+function wrongLists(prepared: PreparedCase): string[] {
+  const live = expectedLive(prepared);
+  const rest = new Map(prepared.home.sessions.map(({ id, outcome }) => [id, outcome]));
   return [
-    ...compare("list", asked(stage, "list", "--json"), live),
+    ...compare("list", asked(prepared, "list", "--json"), live),
     ...compare(
       "list -a --since 9999d",
-      asked(stage, "list", "-a", "--since", "9999d", "--json"),
+      asked(prepared, "list", "-a", "--since", "9999d", "--json"),
       new Map([...live, ...rest]),
     ),
-    ...countLines("C list", stage, [stage.tools.list, userHome(stage.folder)], live.size),
-    ...countLines("Bun list", stage, [stage.tools.bare, userHome(stage.folder)], live.size),
+    ...countLines("C list", prepared, [prepared.tools.list, userHome(prepared.folder)], live.size),
+    ...countLines("Bun list", prepared, [prepared.tools.bare, userHome(prepared.folder)], live.size),
   ];
 }
 
 const weekMs = 7 * 86_400_000;
 
-function wrongWeek(stage: Stage): string[] {
-  const recent = stage.home.sessions.filter(({ endedAt }) => endedAt > Date.now() - weekMs);
-  const expected = new Map([...expectedLive(stage), ...recent.map(({ id, outcome }) => [id, outcome] as const)]);
-  const reference = (program: string): string[] => [program, "-a", userHome(stage.folder)];
+function wrongWeek(prepared: PreparedCase): string[] {
+  const recent = prepared.home.sessions.filter(({ endedAt }) => endedAt > Date.now() - weekMs);
+  const expected = new Map([...expectedLive(prepared), ...recent.map(({ id, outcome }) => [id, outcome] as const)]);
+  const reference = (program: string): string[] => [program, "-a", userHome(prepared.folder)];
   return [
-    ...compare("list -a", asked(stage, "list", "-a", "--json"), expected),
-    // Two more: what was cleared, what is older.
-    ...countLines("C list -a", stage, reference(stage.tools.list), expected.size + 2),
-    ...countLines("Bun list -a", stage, reference(stage.tools.bare), expected.size + 2),
+    ...compare("list -a", asked(prepared, "list", "-a", "--json"), expected),
+    // The references print two more lines: cleared sessions and older sessions.
+    ...countLines("C list -a", prepared, reference(prepared.tools.list), expected.size + 2),
+    ...countLines("Bun list -a", prepared, reference(prepared.tools.bare), expected.size + 2),
   ];
 }
 
-const expectedLive = ({ live }: Stage) => new Map(live.map(({ id, activity }) => [id, `running ${activity}`]));
+const expectedLive = ({ live }: PreparedCase) => new Map(live.map(({ id, activity }) => [id, `running ${activity}`]));
 
-function asked(stage: Stage, ...words: string[]): ListAnswer {
-  return parseList(outputOf(stage, [stage.bin, ...words]));
+function asked(prepared: PreparedCase, ...words: string[]): ListAnswer {
+  return parseList(outputOf(prepared, [prepared.bin, ...words]));
 }
 
-function outputOf({ cwd, env }: Stage, argv: string[]): string {
+function outputOf({ cwd, env }: PreparedCase, argv: string[]): string {
   const { stdout, stderr, exitCode } = Bun.spawnSync(argv, { cwd, env, stdin: "ignore" });
-  if (exitCode !== 0) throw new Error(`bench: ${argv.join(" ")} ended with ${exitCode}: ${stderr}`);
+  if (exitCode !== 0) throw new Error(`bench: ${argv.join(" ")} exited with ${exitCode}: ${stderr}`);
   return stdout.toString();
 }
 
@@ -73,23 +72,23 @@ function compare(what: string, answer: ListAnswer, expected: ReadonlyMap<string,
   ];
 }
 
-/** The references must have found the same sessions. */
-function countLines(what: string, stage: Stage, argv: string[], expected: number): string[] {
-  const lines = outputOf(stage, argv).split("\n").length - 1;
+/** The references must find the same sessions. */
+function countLines(what: string, prepared: PreparedCase, argv: string[], expected: number): string[] {
+  const lines = outputOf(prepared, argv).split("\n").length - 1;
   return lines === expected ? [] : [`${what}: ${lines} lines, ${expected} expected`];
 }
 
-export function wrongTokens(stage: Stage): string[] {
-  const { large } = stage.home;
-  const tokens = tokensOfLarge(stage);
+export function wrongTokens(prepared: PreparedCase): string[] {
+  const { large } = prepared.home;
+  const tokens = tokensOfLarge(prepared);
   if (large === null || tokens === null) return [];
   const expected = [tokens.input, tokens.output, tokens.cacheRead, tokens.cacheWrite].join(" ");
   const { tokens: told }: { tokens: typeof tokens } = JSON.parse(
-    outputOf(stage, [stage.bin, "status", large.id, "--json"]),
+    outputOf(prepared, [prepared.bin, "status", large.id, "--json"]),
   );
   const answers = {
     status: [told.input, told.output, told.cacheRead, told.cacheWrite].join(" "),
-    "C tokens": outputOf(stage, [stage.tools.tokens, "-s", large.path]).trim().replace(/^\d+ /, ""),
+    "C tokens": outputOf(prepared, [prepared.tools.tokens, "-s", large.path]).trim().replace(/^\d+ /, ""),
   };
   return Object.entries(answers).flatMap(([who, sum]) => (sum === expected ? [] : [`${who}: ${sum}, not ${expected}`]));
 }

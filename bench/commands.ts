@@ -1,4 +1,4 @@
-// The commands that are measured, by the names that the tables show.
+// The commands that are measured, under the names that the tables show.
 import { appendFileSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { Dice } from "../test/truth/random.ts";
@@ -6,18 +6,17 @@ import { claudeLines, type TokenSum } from "./homes/claude.ts";
 import { userHome } from "./homes/home.ts";
 import { Prose } from "./homes/prose.ts";
 import { medianBytes } from "./homes/sizes.ts";
-import type { Stage } from "./stage.ts";
+import type { PreparedCase } from "./prepared-case.ts";
 
 export interface Command {
-  argv(stage: Stage): string[];
-  /** The C program that does the unavoidable part of it. */
+  argv(prepared: PreparedCase): string[];
+  /** The C program that does the unavoidable part of this command. */
   reference: "C list" | "C list -a" | "C tokens" | null;
-  /** What must be so before it runs; not measured. */
-  before?(stage: Stage): void | Promise<void>;
-  /** When it counts as done, if not at its end. */
+  /** Prepares a run; not measured. */
+  before?(prepared: PreparedCase): void | Promise<void>;
+  /** When the run counts as done: at its first line, or when a file appears. Default: when it exits. */
   until?: "line" | "file";
-  /** A file to read from. */
-  stdin?(stage: Stage): string;
+  stdin?(prepared: PreparedCase): string;
 }
 
 const product = (reference: Command["reference"], ...words: string[]): Command => ({
@@ -25,8 +24,8 @@ const product = (reference: Command["reference"], ...words: string[]): Command =
   reference,
 });
 
-const about = (word: string, id: (stage: Stage) => string): Command => ({
-  argv: (stage) => [stage.bin, word, id(stage)],
+const about = (word: string, id: (prepared: PreparedCase) => string): Command => ({
+  argv: (prepared) => [prepared.bin, word, id(prepared)],
   reference: "C list",
 });
 
@@ -70,60 +69,60 @@ export const commands: Readonly<Record<string, Command>> = {
   },
 };
 
-/** It stays long enough to be seen, and is gone before the next one. */
+/** The agent lives long enough to be seen, and exits before the next run. */
 export const demoPrompt = "work:1";
 
-export const announcements = (stage: Stage): string => join(userHome(stage.folder), ".demo-agent/live");
+export const announcements = (prepared: PreparedCase): string => join(userHome(prepared.folder), ".demo-agent/live");
 
-function liveId({ live }: Stage): string {
+function liveId({ live }: PreparedCase): string {
   return ordinary(live);
 }
 
-/** Older than what `list -a` shows. */
-function deadId({ home }: Stage): string {
+/** A session that is too old for `list -a`. */
+function deadId({ home }: PreparedCase): string {
   return ordinary(home.sessions.filter(({ endedAt }) => endedAt < home.madeAt - 8 * 86_400_000));
 }
 
-/** Of Claude Code, whose totals are in no other place than its whole record; with a record of middle size. */
+/** A Claude Code session with a record of median size. Its totals need the whole record. */
 function ordinary(sessions: readonly { agent: string; id: string; bytes: number }[]): string {
   const fits = ({ bytes }: { bytes: number }) => Math.abs(bytes - medianBytes);
   const [chosen] = sessions.filter(({ agent }) => agent === "claude-code").sort((a, b) => fits(a) - fits(b));
   return chosen?.id ?? "";
 }
 
-function largeId({ home }: Stage): string {
+function largeId({ home }: PreparedCase): string {
   return home.large?.id ?? "";
 }
 
-function dropCache({ cache }: Stage): void {
+function dropCache({ cache }: PreparedCase): void {
   rmSync(join(cache, "agentctl"), { recursive: true, force: true });
 }
 
 const appendedBytes = 7_000;
 
-/** As much as a turn of its agent, at the end. What an earlier run appended is gone since the stage was set. */
-function appendToLarge(stage: Stage): void {
-  const { large } = stage.home;
+/** Appends one turn to the large record. */
+function appendToLarge(prepared: PreparedCase): void {
+  const { large } = prepared.home;
   if (large === null) return;
   const id = large.id;
-  const prose = new Prose(new Dice(stage.appended.turns));
+  const prose = new Prose(new Dice(prepared.appended.turns));
   const talk = { id, cwd: "/home/user/code/project-1", prompt: "go on", bytes: appendedBytes, endedAt: Date.now() };
-  const lines = claudeLines({ ...talk, ending: "completed" }, prose, stage.appended.tokens);
+  const lines = claudeLines({ ...talk, ending: "completed" }, prose, prepared.appended.tokens);
   appendFileSync(large.path, [...lines].join(""));
-  stage.appended.turns += 1;
+  prepared.appended.turns += 1;
 }
 
-export function forgetAppended({ home }: Stage): void {
+export function forgetAppended({ home }: PreparedCase): void {
   if (home.large !== null) truncateSync(home.large.path, home.large.bytes);
 }
 
-export function tokensOfLarge({ home, appended }: Stage): TokenSum | null {
+export function tokensOfLarge({ home, appended }: PreparedCase): TokenSum | null {
   if (home.large === null) return null;
   const sum = { ...home.large.tokens };
   for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) sum[key] += appended.tokens[key];
   return sum;
 }
 
-async function demoAgentsGone(stage: Stage): Promise<void> {
-  while (readdirSync(announcements(stage)).length > 0) await Bun.sleep(20);
+async function demoAgentsGone(prepared: PreparedCase): Promise<void> {
+  while (readdirSync(announcements(prepared)).length > 0) await Bun.sleep(20);
 }

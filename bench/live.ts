@@ -1,5 +1,5 @@
-// Live sessions: processes that only sleep, under the names, arguments, files and locks of their agents, with records and
-// announcements that were just written.
+// Live sessions: sleeping processes with the names, arguments, open files and locks of real agents, and with fresh records and
+// announcements.
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeAnnouncement } from "../test/truth/announcement.ts";
@@ -47,7 +47,7 @@ export async function startLive(
     actor.pid = await start(actor, folder);
     actors.push(actor);
   }
-  // What they write now must be younger than they are.
+  // Their records must be younger than their processes.
   await Bun.sleep(3 * lastTurnMs);
   const records = actors.flatMap((actor) => write(actor, folder, prose));
   writeFileSync(notePath(folder), JSON.stringify(records));
@@ -61,7 +61,7 @@ export async function startCrowd(sleeper: string, size: number): Promise<void> {
 
 const notePath = (folder: string): string => join(folder, "live.json");
 
-/** Ids and directories are the same in every run; where Codex keeps a record depends on the day. */
+/** Removes the records of the last run. Ids are the same in every run, but the folder of a Codex record depends on the day. */
 function forgetEarlier(folder: string): void {
   const note = notePath(folder);
   const records: string[] = existsSync(note) ? JSON.parse(readFileSync(note, "utf8")) : [];
@@ -80,7 +80,7 @@ function cast(agent: Agent, index: number, folder: string, prose: Prose): Actor 
     opencode: ["working", "idle"],
   } as const;
   const activity = activities[agent][index % activities[agent].length] ?? "working";
-  // A repository of its own: nobody is in anybody's way.
+  // Each session has its own repository, so that there are no conflicts.
   const cwd = join(folder, "work", `live-${index}`);
   mkdirSync(join(cwd, ".git"), { recursive: true });
   const newId = { "claude-code": claudeFormat.newId, codex: codexFormat.newId, opencode: opencodeFormat.newId }[agent];
@@ -119,7 +119,7 @@ async function start({ agent, id, argv, talk }: Actor, folder: string): Promise<
   return await spawn([join(folder, "programs", command), ...argv], command, talk.cwd, env);
 }
 
-/** As much as a login shell hands on. */
+/** An environment of the usual size. */
 const terminalEnvironment: Record<string, string> = {
   PATH: "/usr/local/bin:/usr/bin:/bin:/home/user/.local/bin:/home/user/.cargo/bin:/home/user/go/bin",
   SHELL: "/bin/bash",
@@ -139,7 +139,7 @@ async function spawn(command: string[], argv0: string, cwd: string, env: Record<
   return child.pid;
 }
 
-/** The paths of what it wrote. */
+/** Writes the record and the announcement. Returns the paths of records. */
 function write({ agent, activity, talk, argv, pid }: Actor, folder: string, prose: Prose): string[] {
   const user = userHome(folder);
   talk.endedAt = Date.now();
@@ -154,9 +154,9 @@ function write({ agent, activity, talk, argv, pid }: Actor, folder: string, pros
   const status = { working: "busy", idle: "idle", waiting: "waiting" }[activity];
   const start = readProcStat(pid)?.start ?? null;
   const waitingFor = activity === "waiting" ? "permission prompt" : null;
-  const claim = { pid, start, boot: null, namespace: pidNamespace, session: talk.id, status, waitingFor };
-  if (claudeFormat.claims !== null)
-    writeAnnouncement(join(user, ".claude/sessions"), claudeFormat.claims, claim, {
+  const announcement = { pid, start, boot: null, namespace: pidNamespace, session: talk.id, status, waitingFor };
+  if (claudeFormat.announcements !== null)
+    writeAnnouncement(join(user, ".claude/sessions"), claudeFormat.announcements, announcement, {
       cwd: talk.cwd,
       argv,
       bornMs: talk.endedAt,
@@ -164,7 +164,7 @@ function write({ agent, activity, talk, argv, pid }: Actor, folder: string, pros
   return [path];
 }
 
-/** Open until we end, as its processes would have it, with what they wrote last still in the log. */
+/** Keeps OpenCode's database open until we exit, as its processes do, with the newest rows still in the log. */
 function holdDatabase(actors: readonly Actor[], folder: string, prose: Prose): void {
   if (!existsSync(databasePath(folder))) return;
   const database = openDatabase(databasePath(folder));

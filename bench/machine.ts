@@ -1,4 +1,4 @@
-// Where it was measured: what matters for the numbers, and nothing by which the machine could be told.
+// Describes the host for the results: only what matters for the numbers, nothing that identifies it.
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, release, totalmem } from "node:os";
 
@@ -10,7 +10,7 @@ export function machineFacts(folder: string): string[] {
   ];
 }
 
-/** How many want to run, on average over a minute. */
+/** The load average of the last minute. */
 export const load = (): string => (loadavg()[0] ?? 0).toFixed(2);
 
 /** The mount with the longest path above the folder. */

@@ -1,33 +1,34 @@
-// One run of one command: its time and its peak memory; or, in another run, what it opened and read.
+// Runs one command and measures its time and peak memory, or traces what it opens and reads.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "./commands.ts";
 import { announcements } from "./commands.ts";
-import type { Stage } from "./stage.ts";
+import type { PreparedCase } from "./prepared-case.ts";
 
 export interface Measured {
   ms: number;
   peakMb: number;
 }
 
-export async function measure(command: Command, stage: Stage): Promise<Measured> {
-  await command.before?.(stage);
-  const until = command.until === "line" ? ["-line"] : command.until === "file" ? ["-file", announcements(stage)] : [];
-  const argv = command.argv(stage);
-  const { stdout, stderr } = run([stage.tools.measure, ...until, ...argv], command, stage);
+export async function measure(command: Command, prepared: PreparedCase): Promise<Measured> {
+  await command.before?.(prepared);
+  const until =
+    command.until === "line" ? ["-line"] : command.until === "file" ? ["-file", announcements(prepared)] : [];
+  const argv = command.argv(prepared);
+  const { stdout, stderr } = run([prepared.tools.measure, ...until, ...argv], command, prepared);
   const [nanoseconds, kilobytes, status] = stdout.toString().split(" ").map(Number);
   if (status !== 0 || nanoseconds === undefined || kilobytes === undefined)
-    throw new Error(`bench: ${argv.join(" ")} ended with ${status}: ${stderr}`);
+    throw new Error(`bench: ${argv.join(" ")} exited with ${status}: ${stderr}`);
   return { ms: nanoseconds / 1e6, peakMb: kilobytes / 1024 };
 }
 
-function run(argv: string[], { stdin }: Command, stage: Stage) {
-  const { cwd, env } = stage;
+function run(argv: string[], { stdin }: Command, prepared: PreparedCase) {
+  const { cwd, env } = prepared;
   return Bun.spawnSync(argv, {
     cwd,
     env,
-    stdin: stdin === undefined ? "ignore" : Bun.file(stdin(stage)),
+    stdin: stdin === undefined ? "ignore" : Bun.file(stdin(prepared)),
     stdout: "pipe",
   });
 }
@@ -39,20 +40,20 @@ export interface Traced {
 
 const calls = "open,openat,openat2,read,readv,pread64,preadv,preadv2,getdents64";
 
-/** null: there is no strace. Folders that are listed count as opened, their entries as read. */
-export async function trace(command: Command, stage: Stage): Promise<Traced | null> {
+/** null: strace is not installed. Listing a folder counts as opening it and as reading its entries. */
+export async function trace(command: Command, prepared: PreparedCase): Promise<Traced | null> {
   if (Bun.which("strace") === null) return null;
-  await command.before?.(stage);
-  const output = join(stage.folder, "trace");
+  await command.before?.(prepared);
+  const output = join(prepared.folder, "trace");
   run(
-    ["strace", "-f", "-qq", "-e", `trace=${calls}`, "-e", "signal=none", "-o", output, ...command.argv(stage)],
+    ["strace", "-f", "-qq", "-e", `trace=${calls}`, "-e", "signal=none", "-o", output, ...command.argv(prepared)],
     command,
-    stage,
+    prepared,
   );
   return countCalls(readFileSync(output, "latin1"));
 }
 
-/** A call that another thread came between stands in two lines: the second one has the answer. */
+/** strace splits a call into two lines if another thread interrupts it: the second line has the result. */
 function countCalls(text: string): Traced {
   const traced = { opened: 0, bytes: 0 };
   for (const [, name = "", resumed = "", result] of text.matchAll(

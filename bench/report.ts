@@ -1,4 +1,4 @@
-// The tables that people read.
+// Makes the tables of the results.
 import type { Case } from "./cases.ts";
 import { commands } from "./commands.ts";
 import type { Results } from "./results.ts";
@@ -21,7 +21,9 @@ export function measuredTable(results: Results, cases: readonly Case[]): string 
   const rows = cases.flatMap(({ name, commands: names }) =>
     names.filter((command) => results.min(name, command) !== null).map((command) => rowOf(results, name, command)),
   );
-  const wrong = [...results.wrong].map(([name, texts]) => `- ${name}: no numbers, its answer is wrong: ${texts[0]}`);
+  const wrong = [...results.wrong].map(
+    ([name, texts]) => `- ${name}: no numbers, because the answer is wrong: ${texts[0]}`,
+  );
   return [table(head, rows), ...(wrong.length === 0 ? [] : ["", ...wrong])].join("\n");
 }
 
@@ -38,7 +40,7 @@ function rowOf(results: Results, name: string, command: string): string[] {
   ];
 }
 
-/** The same work in Bun, where there is such a program. */
+/** The program that does the same work in Bun, if there is one. */
 const bareOf = (reference: string | null): string | null => {
   const bare = reference?.replace(/^C /, "Bun ") ?? "";
   return bare in commands ? bare : null;
@@ -46,10 +48,10 @@ const bareOf = (reference: string | null): string | null => {
 
 export function targetTable(results: Results, cases: readonly Case[]): string {
   const rows = targets.map((target) => {
-    const { side, limit, unit } = target;
+    const { bound, limit, unit } = target;
     const value = target.value(results);
     const shown = value === null ? "" : `${fixed(value, unit === "×" ? 2 : 1)} ${unit}`;
-    return [target.claim, `${side} ${limit} ${unit}`, shown, verdict(target, value, results, cases)];
+    return [target.statement, `${bound} ${limit} ${unit}`, shown, verdict(target, value, results, cases)];
   });
   return table(["target", "limit", "measured", ""], rows);
 }

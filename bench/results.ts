@@ -1,4 +1,4 @@
-// What was measured, and how two of it compare. Minima are compared: what a machine does besides only ever adds time.
+// The measured values, and their ratios. Ratios compare minima, because other work on the host can only add time.
 import type { Measured, Traced } from "./measure.ts";
 
 export interface Row {
@@ -6,10 +6,9 @@ export interface Row {
   traced: Traced | null;
 }
 
-/** By case and command. */
 export class Results {
   readonly #rows = new Map<string, Row>();
-  /** Cases whose answer was wrong, and how. */
+  /** Cases with wrong answers, and what was wrong. */
   readonly wrong = new Map<string, string[]>();
 
   row(name: string, command: string): Row {

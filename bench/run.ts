@@ -2,20 +2,20 @@
 //
 //   npm run bench -- [--quick] [--only CASE]… [--no-write] [--rounds N] [--bin dist/agentctl] [--even-wrong]
 //
-// --quick: five rounds, no home above 2,000 sessions. --even-wrong: also numbers of wrong answers, for who is working on them.
-// Only a whole run is written to bench/RESULTS.md. docs/performance.md tells more.
+// --quick: five rounds, no home above 2,000 sessions. --even-wrong: measure also cases with wrong answers.
+// Only a complete run is written to bench/RESULTS.md. docs/performance.md explains what is compared.
 import { existsSync, mkdirSync, openSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { tryLock } from "../src/sys/file-lock.ts";
 import { sameDeviceAsRoot, whyNoNamespace } from "../test/truth/namespace.ts";
 import { buildTools } from "./build.ts";
+import { CaseProcess } from "./case-process.ts";
 import { type Case, cases, isLargeCase, withoutOpenCode } from "./cases.ts";
 import { commitOf, load, machineFacts } from "./machine.ts";
+import type { Tools } from "./prepared-case.ts";
 import { failures, measuredTable, targetTable } from "./report.ts";
 import { Results } from "./results.ts";
-import type { Tools } from "./stage.ts";
-import { World } from "./worlds.ts";
 
 const repository = resolve(import.meta.dir, "..");
 
@@ -43,11 +43,11 @@ async function main(): Promise<number> {
   await ourTurn(folder);
   const loadBefore = load();
   const { tools, withSqlite } = buildTools(join(folder, "tools"));
-  if (!withSqlite) tell("there is no sqlite3.h: OpenCode is left out, as the C reference cannot read its database");
+  if (!withSqlite) tell("sqlite3.h is missing: OpenCode is left out, because the C reference cannot read its database");
   const measured = chosenCases(bin).flatMap((each) => (withSqlite ? each : withoutOpenCode(each)));
   const rounds = Number(options.rounds ?? (options.quick ? 5 : 15));
   const results = await measureAll(measured, rounds, bin, tools, folder);
-  const loads = `load ${loadBefore} before the run and ${load()} at its end, of which 1 is the run itself`;
+  const loads = `load ${loadBefore} before the run and ${load()} at its end, of which the run itself adds 1`;
   const facts = [...machineFacts(folder), loads];
   const tables = [measuredTable(results, measured), targetTable(results, measured)];
   console.log(`\n${facts.join("\n")}\n\n${tables.join("\n\n")}`);
@@ -60,22 +60,22 @@ async function main(): Promise<number> {
 async function whyNot(bin: string): Promise<string | null> {
   const names = cases.map(({ name }) => name);
   const unknown = options.only?.find((name) => !names.includes(name));
-  if (unknown !== undefined) return `there is no case ${unknown}; known: ${names.join(", ")}.`;
-  return existsSync(bin) ? await whyNoNamespace() : `there is no ${bin}: build it first.`;
+  if (unknown !== undefined) return `no such case: ${unknown}; cases: ${names.join(", ")}`;
+  return existsSync(bin) ? await whyNoNamespace() : `${bin} does not exist: run npm run build`;
 }
 
-/** In a namespace agentctl says unknown about stores on another device than `/`. */
+/** Must be on the device of `/`: inside a pid namespace agentctl says unknown about stores on other devices. */
 function benchFolder(): string {
   const isHere = statSync(repository).dev === statSync("/").dev;
   return join(isHere ? repository : sameDeviceAsRoot(repository), isHere ? ".bench" : "agentctl-bench");
 }
 
-/** The kernel's lock goes with us, however we end. */
+/** Waits until no other run is active. The kernel releases the lock when this process ends. */
 async function ourTurn(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const lock = openSync(join(folder, "lock"), "w");
   if (tryLock(lock)) return;
-  tell("waits until another run is over");
+  tell("waiting for another run to end");
   while (!tryLock(lock)) await Bun.sleep(500);
 }
 
@@ -88,7 +88,7 @@ function chosenCases(bin: string): Case[] {
     .map((each) => ({ ...each, commands: each.commands.filter(isThere) }));
 }
 
-/** Every round runs every command of every case once, so that whatever else the machine does falls on all of them alike. */
+/** Every round runs every command of every case once, so that other work on the host affects all of them alike. */
 async function measureAll(
   measured: readonly Case[],
   rounds: number,
@@ -97,32 +97,32 @@ async function measureAll(
   folder: string,
 ): Promise<Results> {
   const results = new Results();
-  const stages: { each: Case; world: World }[] = [];
+  const running: { each: Case; child: CaseProcess }[] = [];
   for (const each of measured) {
     tell(`${each.name}: ${each.about}`);
-    const world = await World.open({ case: each, bin, tools, folder: join(folder, "homes", each.name) });
-    stages.push({ each, world });
+    const child = await CaseProcess.open({ case: each, bin, tools, folder: join(folder, "homes", each.name) });
+    running.push({ each, child });
   }
-  // A record that was written within the last two seconds is looked at twice.
+  // agentctl reads a record twice if it was written within the last two seconds.
   await Bun.sleep(2_500);
-  for (const { each, world } of stages) {
-    const wrong = await world.check();
+  for (const { each, child } of running) {
+    const wrong = await child.check();
     for (const text of wrong) tell(`${each.name}: wrong: ${text}`);
     if (wrong.length === 0 || options["even-wrong"])
-      for (const command of each.commands) results.row(each.name, command).traced = await world.trace(command);
+      for (const command of each.commands) results.row(each.name, command).traced = await child.trace(command);
     else results.wrong.set(each.name, wrong);
   }
   for (let round = 1; round <= rounds; round += 1) {
     tell(`round ${round} of ${rounds}`);
-    for (const { each, world } of stages) {
+    for (const { each, child } of running) {
       if (results.wrong.has(each.name)) continue;
-      for (const command of each.commands) results.row(each.name, command).runs.push(await world.measure(command));
+      for (const command of each.commands) results.row(each.name, command).runs.push(await child.measure(command));
     }
   }
-  for (const { each, world } of stages) {
-    const wrong = await world.checkAgain();
+  for (const { each, child } of running) {
+    const wrong = await child.checkAgain();
     if (wrong.length > 0) results.wrong.set(each.name, wrong);
-    await world.close();
+    await child.close();
   }
   return results;
 }
@@ -130,18 +130,18 @@ async function measureAll(
 function resultsPage(facts: readonly string[], rounds: number, [measured, held]: readonly string[]): string {
   return `# Results
 
-Written by \`npm run bench\`; docs/performance.md says what is compared and how.
+Written by \`npm run bench\`; docs/performance.md explains what is compared and how.
 
 - ${new Date().toISOString().slice(0, 10)}, commit ${commitOf(repository)}, ${rounds} rounds
 ${facts.map((fact) => `- ${fact}`).join("\n")}
 
 ## Targets
-Ratios are those of minima.
+Ratios compare minima.
 
 ${held}
 
 ## Measured
-\`× C\`: to the C program that does the unavoidable part of the same command in the same home.
+\`× C\` compares with the C program that does the unavoidable part of the same command in the same home.
 
 ${measured}
 `;

@@ -1,37 +1,34 @@
-// How fast agentctl means to be, as limits of ratios; milliseconds only where a person feels them.
+// The performance targets: limits of ratios, and milliseconds only where a person notices them.
 import type { Results } from "./results.ts";
 
 export interface Target {
-  /** What must hold, in words. */
-  claim: string;
-  /** The case and the command that it is about. */
+  statement: string;
   about: [name: string, command: string];
   limit: number;
   unit: "×" | "MB" | "ms";
-  /** The measured value must not be above the limit; or, for speeds, not below. */
-  side: "at most" | "at least";
+  bound: "at most" | "at least";
   value(results: Results): number | null;
 }
 
 const ratio = (
-  claim: string,
+  statement: string,
   limit: number,
   name: string,
   command: string,
   other: string,
   otherName = name,
 ): Target => ({
-  claim,
+  statement,
   about: [name, command],
   limit,
   unit: "×",
-  side: "at most",
+  bound: "at most",
   value: (results) => results.ratio(name, command, other, otherName),
 });
 
 const sizes = ["2000", "10000"];
 
-/** What "plainly reading" may mean, the hardest first. */
+/** The ways to read a file that token totals are compared with, the fastest first. */
 const readers = [
   ["C read", "C, 256 KB into one buffer"],
   ["Bun read 1 MB", "Bun, 1 MB into one buffer"],
@@ -53,40 +50,40 @@ export const targets: readonly Target[] = [
   ratio("`--help` to an empty binary", 1.5, "mixed-10", "--help", "empty"),
   ratio("`statusline` to `list`, mixed-2000", 1.1, "mixed-2000", "statusline", "list"),
   {
-    claim: "peak memory of `list` at 10,000",
+    statement: "peak memory of `list` at 10,000",
     about: ["mixed-10000", "list"],
     limit: 60,
     unit: "MB",
-    side: "at most",
+    bound: "at most",
     value: (results) => results.peakMb("mixed-10000", "list"),
   },
   ...readers.map(
     ([reader, words]): Target => ({
-      claim: `speed of token totals to that of reading, ${words}`,
+      statement: `speed of token totals to that of reading, ${words}`,
       about: ["tokens", "status LARGE cold"],
       limit: 0.45,
       unit: "×",
-      side: "at least",
+      bound: "at least",
       value: (results) => results.ratio("tokens", reader, "status LARGE cold"),
     }),
   ),
   {
-    claim: "read for token totals after 10 KB were added, beyond what `list` reads",
+    statement: "read for token totals after 10 KB were added, beyond what `list` reads",
     about: ["tokens", "status LARGE warm"],
     limit: 1,
     unit: "MB",
-    side: "at most",
+    bound: "at most",
     value(results) {
       const [warm, list] = [results.row("tokens", "status LARGE warm").traced, results.row("tokens", "list").traced];
       return warm === null || list === null ? null : Math.max(0, warm.bytes - list.bytes) / 1e6;
     },
   },
   {
-    claim: "`launch` adds to the agent's own start (medians)",
+    statement: "`launch` adds to the agent's own start (medians)",
     about: ["launch", "launch demo"],
     limit: 50,
     unit: "ms",
-    side: "at most",
+    bound: "at most",
     value(results) {
       const [launch, agent] = [results.median("launch", "launch demo"), results.median("launch", "demo agent")];
       return launch === null || agent === null ? null : launch - agent;
@@ -94,5 +91,5 @@ export const targets: readonly Target[] = [
   },
 ];
 
-export const passes = ({ side, limit }: Target, value: number): boolean =>
-  side === "at most" ? value <= limit : value >= limit;
+export const passes = ({ bound, limit }: Target, value: number): boolean =>
+  bound === "at most" ? value <= limit : value >= limit;

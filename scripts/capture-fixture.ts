@@ -1,11 +1,11 @@
-// Captures test/fixtures/<agent>/<case>/ from the real tool: the agent's files at the interesting moment, redacted, and
-// case.json with what the schedule did. Run through test/agents/run:
+// Captures test/fixtures/<agent>/<case>/ from the real agent: its redacted files at the interesting moment, and case.json, which says
+// what the schedule did. Run it with test/agents/run:
 //   test/agents/run scripts/capture-fixture.ts <agent> [case…]
-// Claude Code, Codex and OpenClaw have schedules of their own; every other agent has the standard ones and its driver's.
+// Claude Code, Codex and OpenClaw have their own schedules; every other agent has the standard ones and those of its driver.
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Adapter } from "../src/adapters/adapter.ts";
-import { adapterNamed } from "../src/adapters/registry.ts";
+import type { Adapter } from "../src/agents/adapter.ts";
+import { adapterNamed } from "../src/agents/registry.ts";
 import type { Capture, CaptureCase } from "../test/agents/case.ts";
 import { claudeCases } from "../test/agents/claude-cases.ts";
 import { codexCases } from "../test/agents/codex-cases.ts";
@@ -15,22 +15,28 @@ import { codex } from "../test/agents/drivers/codex.ts";
 import { drivers } from "../test/agents/drivers/index.ts";
 import { openclaw } from "../test/agents/drivers/openclaw.ts";
 import { openclawCases } from "../test/agents/openclaw-cases.ts";
-import { claudeVersions, createWorld, filesBelow, type World, type WorldOptions } from "../test/agents/rig.ts";
 import { standardCases } from "../test/agents/standard-cases.ts";
-import type { CapturedHost } from "../test/conformance/cases.ts";
+import {
+  claudeVersions,
+  createTestHome,
+  filesBelow,
+  type TestHome,
+  type TestHomeOptions,
+} from "../test/agents/test-home.ts";
+import type { CapturedServer } from "../test/conformance/cases.ts";
 import { keepDatabase } from "./redact-database.ts";
 import { type Redaction, redactLines, redactText } from "./redact-fixture.ts";
-import { seenHosts } from "./seen-hosts.ts";
 import { seenProcesses } from "./seen-processes.ts";
+import { seenServers } from "./seen-servers.ts";
 
 const fixtures = join(import.meta.dir, "..", "test", "fixtures");
 const rawFolder = process.env["CAPTURE_RAW"];
 
-/** One version of an agent, and the schedules that it is captured by. */
+/** One version of an agent, and the schedules to capture. */
 interface Subject {
   driver: Pick<RealAgent, "agent" | "version" | "home" | "files">;
   prefix: string;
-  world: WorldOptions;
+  world: TestHomeOptions;
   cases: CaptureCase[];
 }
 
@@ -74,10 +80,10 @@ async function main([agent, ...wanted]: string[]): Promise<void> {
 async function captureCase({ driver, world: common }: Subject, name: string, scheduled: CaptureCase): Promise<void> {
   const adapter = adapterNamed(driver.agent);
   if (adapter === null) throw new Error(`there is no adapter ${driver.agent}`);
-  await using world = await createWorld({ ...common, ...scheduled.world });
+  await using world = await createTestHome({ ...common, ...scheduled.world });
   const capture = await scheduled.run(world);
   const home = driver.home(world);
-  const hosts = capture.moment === "dead" || capture.host !== undefined ? [] : await seenHosts(adapter, home);
+  const servers = capture.moment === "dead" || capture.server !== undefined ? [] : await seenServers(adapter, home);
   const target = join(fixtures, driver.agent, name);
   rmSync(target, { recursive: true, force: true });
   const redaction: Redaction = {
@@ -92,14 +98,14 @@ async function captureCase({ driver, world: common }: Subject, name: string, sch
     else writeFileSync(to, redactLines(await Bun.file(from).text(), redaction));
   };
   for (const path of driver.files.flatMap((pattern) => filesBelow(home, pattern))) await keep(join(home, path), path);
-  // What the trust dialog depends on. Claude's file lies beside its home; inside of it, it is read as well.
+  // The files that the trust dialog depends on. Claude Code's file is beside its home, but is also found inside it.
   if (scheduled.world?.trust === "ask" && driver.agent === "codex")
     await keep(join(home, "config.toml"), "config.toml");
   if (scheduled.world?.trust === "ask" && driver.agent !== "codex") await keep(`${home}.json`, ".claude.json");
   mkdirSync(target, { recursive: true });
   writeFileSync(
     join(target, "case.json"),
-    caseFile(driver, adapter, scheduled, { ...capture, hosts }, world, redaction),
+    caseFile(driver, adapter, scheduled, { ...capture, servers }, world, redaction),
   );
 }
 
@@ -109,8 +115,8 @@ function caseFile(
   driver: Subject["driver"],
   adapter: Adapter,
   scheduled: CaptureCase,
-  { command, moment, ending, host, hosts, sessions }: Capture & { hosts: CapturedHost[] },
-  world: World,
+  { command, moment, ending, server, servers, sessions }: Capture & { servers: CapturedServer[] },
+  world: TestHome,
   redaction: Redaction,
 ): string {
   const content = {
@@ -124,8 +130,8 @@ function caseFile(
     cwd: world.cwd,
     sessions,
     processes: seenProcesses(world.processes(), driver.home(world), adapter),
-    ...(host === undefined ? {} : { host }),
-    ...(hosts.length === 0 ? {} : { hosts }),
+    ...(server === undefined ? {} : { server }),
+    ...(servers.length === 0 ? {} : { servers }),
   };
   return `${JSON.stringify(JSON.parse(redactLines(JSON.stringify(content), redaction)), null, 2)}\n`;
 }

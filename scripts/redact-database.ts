@@ -1,4 +1,4 @@
-// A captured SQLite database: small, without the machine in it. Where the agent had a -wal, the newest rows are in one alone.
+// Copies a captured SQLite database, small and redacted. If the agent had a -wal file, the newest rows are only in the -wal.
 import { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ export function keepDatabase(from: string, to: string, redaction: Redaction): vo
     database.run("PRAGMA journal_mode = WAL");
     database.run("PRAGMA wal_autocheckpoint = 0");
     for (const { sql, values } of newest) database.run(sql, values);
-    // While it is open: closing would put the -wal into the database.
+    // Copy before closing: closing would move the -wal into the database.
     for (const extra of isOpen ? ["", ...extras] : [""]) copyFileSync(clean + extra, to + extra);
     database.close();
   } finally {
@@ -34,7 +34,7 @@ interface Insert {
   values: Value[];
 }
 
-/** Writes the redacted database, and answers what was left out of it: each table's newest row, if so wished. */
+/** Writes the redacted database. Returns the rows that were left out: the newest row of each table, or none. */
 function redactInto(
   raw: string,
   clean: string,
@@ -61,7 +61,7 @@ function redactInto(
       }
     if (extent !== "whole" && rows.length > 0) left.push(takeNewest(database, name));
   }
-  // Many tables with few rows: small pages make a small file.
+  // Small pages make a small file, because there are many tables with few rows.
   database.run("PRAGMA journal_mode = DELETE");
   database.run("PRAGMA page_size = 512");
   database.run("VACUUM INTO ?", [clean]);
@@ -69,7 +69,7 @@ function redactInto(
   return left;
 }
 
-/** What is kept for searching holds everything a second time, and cannot be redacted. */
+/** Search tables contain every text a second time and cannot be redacted. */
 function dropSearch(database: Database): void {
   const named = (where: string): string[] =>
     database

@@ -1,7 +1,7 @@
-// Takes the machine and other people's texts out of a captured file, and keeps its shape.
+// Removes paths of this host and long texts from a captured file, and keeps its structure.
 
 export interface Redaction {
-  /** The throw-away world's folder. */
+  /** The folder of the temporary test world. */
   world: string;
   /** Where the agents are installed. */
   agents: string;
@@ -17,7 +17,7 @@ export function redactLines(text: string, redaction: Redaction): string {
     .join("\n");
 }
 
-/** Paths of the machine, as text or as Claude's slug of them. */
+/** Replaces paths of this host, also in the form that Claude Code uses for folder names. */
 export function redactText(text: string, { world, agents }: Redaction): string {
   const slug = (path: string): string => path.replace(/[^A-Za-z0-9]/g, "-");
   return text
@@ -38,7 +38,7 @@ function redactJson(line: string, redaction: Redaction): string {
   try {
     value = JSON.parse(redactText(line, redaction));
   } catch (error) {
-    // A line cut in the middle is part of what was captured.
+    // The agent was killed while it wrote this line.
     if (error instanceof SyntaxError) return redactText(line, redaction).slice(0, longest);
     throw error;
   }
@@ -47,10 +47,10 @@ function redactJson(line: string, redaction: Redaction): string {
 
 const redacted = (value: unknown): string => `[redacted ${JSON.stringify(value).length} chars]`;
 
-/** A scheduled prompt, or the notice that a scheduled background command ended (its ids matter). */
+/** A prompt of the schedule, or the notice that its background command ended (tests need the ids in it). */
 const isOurs = (text: string): boolean => text.includes(" ;; ") || text.startsWith("<task-notification>");
 
-/** Readers tell inserted texts from a person's by the tag that they begin with. */
+/** Parsers recognize texts that no person typed by their first tag. */
 const leadingTag = (text: string): string => /^<[a-z_-]+>/.exec(text)?.[0] ?? "";
 
 function redactValue(value: unknown): unknown {
@@ -62,7 +62,7 @@ function redactValue(value: unknown): unknown {
   return value;
 }
 
-/** Replaces the parts that hold instructions by their length, whatever their size. */
+/** Replaces the agent's own instructions by their length. */
 function withoutInstructions(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const record: Record<string, unknown> = { ...value };

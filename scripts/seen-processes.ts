@@ -1,13 +1,13 @@
-// The processes of a captured moment, as fixtures keep them: what an adapter may look at, and nothing else of an environment.
+// Describes the processes of a captured moment for a fixture: only what an adapter may read, and nothing else of an environment.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import type { Adapter } from "../src/adapters/adapter.ts";
+import type { Adapter } from "../src/agents/adapter.ts";
 import { isGone } from "../src/observe/failure.ts";
-import type { SeenProcess } from "../test/agents/rig.ts";
-import type { CapturedProcess } from "../test/conformance/table.ts";
+import type { SeenProcess } from "../test/agents/test-home.ts";
+import type { CapturedProcess } from "../test/conformance/process-table.ts";
 
 const tag = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION"];
 
-/** agentctl itself may be looking, and what it starts to look. */
+/** agentctl and the programs that it starts may run at this moment. */
 const isOurs = ({ name }: SeenProcess): boolean => ["agentctl", "setsid", "git"].includes(name);
 
 export function seenProcesses(
@@ -21,7 +21,7 @@ export function seenProcesses(
     tty: terminalOf(seen.pid),
     startedAt: startOf(seen.start),
     env: environmentOf(seen.pid, [...tag, ...environment]),
-    lockedFiles: lockedFiles === null ? [] : lockedBelow(seen.pid, `${home}/`, lockedFiles),
+    lockedFiles: lockedFiles === undefined ? [] : lockedBelow(seen.pid, `${home}/`, lockedFiles),
   });
   return processes
     .filter((seen) => !isOurs(seen))
@@ -29,14 +29,14 @@ export function seenProcesses(
       try {
         return [looked(seen)];
       } catch (error) {
-        // What a tool starts comes and goes.
+        // Processes of tools may exit at any time.
         if (isGone(error)) return [];
         throw error;
       }
     });
 }
 
-/** The kernel counts the ticks since the boot; in a pid namespace as well. */
+/** The kernel counts ticks since boot, also inside a pid namespace. */
 const startOf = (ticks: string): number => {
   const upMs = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1000;
   return Math.round(Date.now() - upMs + Number(ticks) * 10);
@@ -55,7 +55,7 @@ function environmentOf(pid: number, keys: readonly string[]): Record<string, str
   return Object.fromEntries(pairs.filter(([key]) => key !== "HOME" && keys.includes(key)));
 }
 
-/** Files below the agent's data folder that the process has open with a kernel lock on them. */
+/** The files below the agent's home that the process has open and locked. */
 function lockedBelow(pid: number, home: string, worthALook: RegExp): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {

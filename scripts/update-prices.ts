@@ -1,15 +1,15 @@
-// Makes src/observe/prices.json from the price list of @pydantic/genai-prices. Run it after raising that package:
+// Makes src/observe/usage/prices.json from the price list of @pydantic/genai-prices. Run it after updating that package:
 //   node_modules/.bin/bun scripts/update-prices.ts [DATE]
-// DATE (default: today) decides between prices that change on a day, and is written into the file.
+// DATE (default: today) selects the prices that are valid on that day, and is written into the file.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProvider, type MatchLogic, type ModelInfo, type ModelPrice } from "@pydantic/genai-prices";
-import { type Price, type PriceList, priceOf } from "../src/observe/cost.ts";
+import { type Price, type PriceList, priceOf } from "../src/observe/usage/cost.ts";
 
-const target = join(import.meta.dir, "../src/observe/prices.json");
+const target = join(import.meta.dir, "../src/observe/usage/prices.json");
 const packageFile = join(import.meta.dir, "../node_modules/@pydantic/genai-prices/package.json");
 
-/** Who sells the models that coding agents use, and what their names begin with: some also sell those of others. */
+/** Providers of models for coding agents, and how the names of their own models begin: some also sell models of others. */
 const providers: Record<string, RegExp> = {
   anthropic: /^claude-/,
   openai: /^(gpt-|o\d|codex-)/,
@@ -21,8 +21,8 @@ const providers: Record<string, RegExp> = {
   zai: /^glm-/,
 };
 
-/** No agent works with these. */
-const otherTrades = /tts|audio|realtime|image|transcribe|live|embed|moderation|search|omni|vision|instruct|ocr/;
+/** Models for other purposes. */
+const otherPurposes = /tts|audio|realtime|image|transcribe|live|embed|moderation|search|omni|vision|instruct|ocr/;
 
 export function makePrices(date: string): PriceList {
   const models: [string, Price][] = Object.entries(providers).flatMap(([id, names]) => {
@@ -30,14 +30,14 @@ export function makePrices(date: string): PriceList {
     if (provider === undefined) throw new Error(`no provider ${id} in the list`);
     return provider.models.flatMap((model) => {
       const price = priceAt(model, date);
-      if (price === null || otherTrades.test(model.id)) return [];
+      if (price === null || otherPurposes.test(model.id)) return [];
       return namesOf(model)
         .filter((name) => names.test(name))
         .map((name): [string, Price] => [name, price]);
     });
   });
   models.sort(([a], [b]) => (a < b ? -1 : 1));
-  // A name with two prices has none that we know.
+  // Leave out names with two different prices.
   const sure = models.filter(([name, price]) =>
     models.every(([other, another]) => other !== name || String(another) === String(price)),
   );
@@ -45,7 +45,7 @@ export function makePrices(date: string): PriceList {
   return { ...list, models: withoutVersions(list) };
 }
 
-/** A dated name that costs what its plain one costs is found without being listed. */
+/** Leaves out a dated name if it costs the same as the plain name: `priceOf` finds the plain name. */
 function withoutVersions(list: PriceList): Record<string, Price> {
   const needed = Object.entries(list.models).filter(([name, price]) => {
     const { [name]: _own, ...others } = list.models;
@@ -59,7 +59,7 @@ function sourceVersion(): string {
   return version;
 }
 
-/** The price of that day; null for models whose price depends on the hour, or that are not sold by input and output. */
+/** The price on that day. null: the price depends on the hour, or has no input and output rate. */
 function priceAt({ prices }: ModelInfo, date: string): Price | null {
   const dated = Array.isArray(prices) ? prices : [{ prices }];
   if (dated.some(({ constraint }) => constraint?.type === "time_of_date")) return null;
@@ -70,13 +70,13 @@ function priceAt({ prices }: ModelInfo, date: string): Price | null {
   return [input, output, amount(current, "cache_read_mtok"), amount(current, "cache_write_mtok")];
 }
 
-/** Of a price that rises with the length of the input, the basic one: records do not say which requests were long. */
+/** If the price rises with the length of the input, the basic rate: records do not say which requests were long. */
 function amount(prices: ModelPrice, key: string): number | null {
   const price = prices[key];
   return price === undefined ? null : typeof price === "number" ? price : price.base;
 }
 
-/** Its id, and the names that the list takes for exactly this model. */
+/** The id, and the other names that the list has for exactly this model. */
 function namesOf(model: ModelInfo): string[] {
   const names = [model.id, ...equalNames(model.match)].map((name) => name.replace(/-latest$/, ""));
   return [...new Set(names)];

@@ -1,203 +1,166 @@
-// agentctl: argv → command, and the only process.exit. Before it is known which command it is nothing is loaded, not even node:fs,
-// which alone takes a millisecond.
+// agentctl: argv → command, and the only process.exit. --version and --help load no other module: node:fs alone takes a
+// millisecond.
 import { version } from "../package.json";
 import type { Command, Context } from "./cli/command.ts";
-import { writeFirst } from "./sys/first.ts";
+import { writeFirst } from "./sys/write-early.ts";
 
-interface Entry {
-  names: readonly string[];
-  summary: string;
-  load(): Promise<Command>;
-}
+type Entry = readonly [names: readonly [string, ...string[]], summary: string, load: () => Promise<Command>];
 
-/** Each command is loaded only when asked for. */
 const commands: readonly Entry[] = [
-  {
-    names: ["list", "ls", "ps"],
-    summary: "all sessions, as they are now",
-    load: async () => (await import("./cli/list.ts")).list,
-  },
-  {
-    names: ["status"],
-    summary: "one session, all its facts",
-    load: async () => (await import("./cli/status.ts")).status,
-  },
-  {
-    names: ["why"],
-    summary: "the evidence behind a status, and what would change it",
-    load: async () => (await import("./cli/why.ts")).why,
-  },
-  {
-    names: ["peek"],
-    summary: "the last messages of a session",
-    load: async () => (await import("./cli/peek.ts")).peek,
-  },
-  {
-    names: ["logs"],
-    summary: "its whole conversation; -f follows, --raw shows its record",
-    load: async () => (await import("./cli/logs.ts")).logs,
-  },
-  {
-    names: ["result"],
-    summary: "its final answer",
-    load: async () => (await import("./cli/result.ts")).result,
-  },
-  {
-    names: ["launch"],
-    summary: "start an agent in the background; prints its session's id",
-    load: async () => (await import("./cli/launch.ts")).launch,
-  },
-  {
-    names: ["run"],
-    summary: "run an agent in the foreground; prints its final answer",
-    load: async () => (await import("./cli/run.ts")).run,
-  },
-  {
-    names: ["send"],
-    summary: "one more message to a session",
-    load: async () => (await import("./cli/send.ts")).send,
-  },
-  {
-    names: ["resume"],
-    summary: "reopen a conversation here, in the agent's own interface",
-    load: async () => (await import("./cli/resume.ts")).resume,
-  },
-  {
-    names: ["attach"],
-    summary: "go to where a session runs: its tmux pane",
-    load: async () => (await import("./cli/attach.ts")).attach,
-  },
-  {
-    names: ["interrupt"],
-    summary: "end the turn, keep the session",
-    load: async () => (await import("./cli/interrupt.ts")).interrupt,
-  },
-  {
-    names: ["stop"],
-    summary: "end sessions, and what their tools left running",
-    load: async () => (await import("./cli/stop.ts")).stop,
-  },
-  {
-    names: ["wait"],
-    summary: "until sessions are done, stopped, idle or waiting",
-    load: async () => (await import("./cli/wait.ts")).wait,
-  },
-  {
-    names: ["diff"],
-    summary: "what a session changed since it began",
-    load: async () => (await import("./cli/diff.ts")).diff,
-  },
-  {
-    names: ["compare"],
-    summary: "the sessions of a group side by side",
-    load: async () => (await import("./cli/compare.ts")).compare,
-  },
-  {
-    names: ["worktree"],
-    summary: "git worktrees of this repository, and who lives in them",
-    load: async () => (await import("./cli/worktree.ts")).worktree,
-  },
-  {
-    names: ["lock"],
-    summary: "places that are taken; keep one for yourself",
-    load: async () => (await import("./cli/lock.ts")).lock,
-  },
-  {
-    names: ["du"],
-    summary: "what agentctl keeps on disk",
-    load: async () => (await import("./cli/du.ts")).du,
-  },
-  {
-    names: ["prune"],
-    summary: "make room: forget launches that are over",
-    load: async () => (await import("./cli/prune.ts")).prune,
-  },
-  {
-    names: ["statusline"],
-    summary: "one short line for a prompt or a status bar",
-    load: async () => (await import("./cli/statusline.ts")).statusline,
-  },
-  {
-    names: ["adapters"],
-    summary: "the agents that agentctl knows",
-    load: async () => (await import("./cli/adapters.ts")).adapters,
-  },
-  {
-    names: ["doctor"],
-    summary: "what works here, what does not, and what to do",
-    load: async () => (await import("./cli/doctor.ts")).doctor,
-  },
-  {
-    names: ["demo"],
-    summary: "a tour with three scripted agents; needs no API key",
-    load: async () => (await import("./cli/demo.ts")).demo,
-  },
+  [["list", "ls", "ps"], "List sessions and their status", async () => (await import("./cli/list.ts")).list],
+  [["status"], "Show all facts about one session", async () => (await import("./cli/status.ts")).status],
+  [["why"], "Explain a status: the evidence, and what would change it", async () => (await import("./cli/why.ts")).why],
+  [["peek"], "Show the last messages of a session", async () => (await import("./cli/peek.ts")).peek],
+  [["logs"], "Show the whole conversation; -f follows it", async () => (await import("./cli/logs.ts")).logs],
+  [["result"], "Print the final answer", async () => (await import("./cli/result.ts")).result],
+  [
+    ["launch"],
+    "Start an agent in the background and print its session id",
+    async () => (await import("./cli/launch.ts")).launch,
+  ],
+  [
+    ["run"],
+    "Run an agent in the foreground and print its final answer",
+    async () => (await import("./cli/run.ts")).run,
+  ],
+  [["send"], "Send one more message to a session", async () => (await import("./cli/send.ts")).send],
+  [
+    ["resume"],
+    "Reopen a conversation here, in the agent's own interface",
+    async () => (await import("./cli/resume.ts")).resume,
+  ],
+  [["attach"], "Go to the tmux pane of a session", async () => (await import("./cli/attach.ts")).attach],
+  [
+    ["interrupt"],
+    "End the current turn and keep the session",
+    async () => (await import("./cli/interrupt.ts")).interrupt,
+  ],
+  [
+    ["stop"],
+    "Stop sessions and the processes that their tools started",
+    async () => (await import("./cli/stop.ts")).stop,
+  ],
+  [
+    ["wait"],
+    "Wait until sessions are done, stopped, idle or waiting",
+    async () => (await import("./cli/wait.ts")).wait,
+  ],
+  [["diff"], "Show what changed since a session started", async () => (await import("./cli/diff.ts")).diff],
+  [["compare"], "Compare the sessions of a group side by side", async () => (await import("./cli/compare.ts")).compare],
+  [["name"], "Give a session a name", async () => (await import("./cli/annotate.ts")).name],
+  [["label"], "Set or remove labels of a session", async () => (await import("./cli/annotate.ts")).label],
+  [
+    ["worktree"],
+    "List or remove git worktrees and show their sessions",
+    async () => (await import("./cli/worktree.ts")).worktree,
+  ],
+  [["lock"], "List directories in use; reserve one for yourself", async () => (await import("./cli/lock.ts")).lock],
+  [["du"], "Show what agentctl keeps on disk", async () => (await import("./cli/du.ts")).du],
+  [["prune"], "Delete the files of finished launches", async () => (await import("./cli/prune.ts")).prune],
+  [["config"], "Show the settings and where each comes from", async () => (await import("./cli/config.ts")).config],
+  [
+    ["statusline"],
+    "Print one short line for a prompt or a status bar",
+    async () => (await import("./cli/statusline.ts")).statusline,
+  ],
+  [["adapters"], "Show the supported agents", async () => (await import("./cli/adapters.ts")).adapters],
+  [["doctor"], "Check this host and say what to fix", async () => (await import("./cli/doctor.ts")).doctor],
+  [
+    ["demo"],
+    "Show a tour with three scripted agents; needs no API key",
+    async () => (await import("./cli/demo.ts")).demo,
+  ],
 ];
 
-/** For processes of our own, not for people. */
-const inner = new Map<string, (words: readonly string[], context: Context) => Promise<number>>([
-  ["demo-agent", async (words, context) => await runDemoAgent(words, context)],
-  ["exec-agent", async (words, context) => (await import("./cli/exec-agent.ts")).runExecAgent(words, context)],
-  ["end-launch", async (words, context) => await (await import("./cli/end-launch.ts")).runEndLaunch(words, context)],
-  ["run-hook", async (words, context) => await (await import("./cli/run-hook.ts")).runHook(words, context)],
-  ["read-store", async (words, context) => await (await import("./cli/read-store.ts")).runReadStore(words, context)],
+/** agentctl never suggests one of these commands for a mistyped one. */
+const destructive = ["interrupt", "stop", "prune"];
+
+/** Words that users of other tools type. The rest of the command line stays as it is. */
+const aliases = new Map<string, readonly string[]>([
+  ["kill", ["stop"]],
+  ["start", ["launch"]],
+  ["watch", ["list", "--watch"]],
+  ["tail", ["logs", "--follow"]],
+  ["worktree rm", ["worktree", "remove"]],
+  ["worktree ls", ["worktree", "list"]],
+  ["lock ls", ["lock", "list"]],
+  ["lock remove", ["lock", "rm"]],
 ]);
 
-/** As a command of agentctl it obeys the guard; called by a name of its own it is a program like any other agent. */
-async function runDemoAgent(words: readonly string[], { env }: Context): Promise<number> {
-  const guarded = async () => await (await import("./control/own-callers.ts")).mayRunCommands(env);
-  const mayRunCommands = calledAs === "demo-agent" ? async () => true : guarded;
-  return await (await import("./demo/agent.ts")).runDemoAgent(words, mayRunCommands);
+function withoutAlias(args: readonly string[]): readonly string[] {
+  const [name = "", verb = "", ...rest] = args;
+  const pair = aliases.get(`${name} ${verb}`);
+  if (pair !== undefined) return [...pair, ...rest];
+  return [...(aliases.get(name) ?? args.slice(0, 1)), ...args.slice(1)];
+}
+
+/** Commands that agentctl starts itself. */
+const hidden = new Map<string, (words: readonly string[], context: Context) => Promise<number>>([
+  ["demo-agent", async (words, context) => await runDemoAgent(words, context)],
+  ["exec-agent", async (words, context) => (await import("./cli/hidden/exec-agent.ts")).runExecAgent(words, context)],
+  ["end-launch", async (words, context) => (await import("./cli/hidden/end-launch.ts")).runEndLaunch(words, context)],
+  ["run-hook", async (words, context) => (await import("./cli/hidden/run-hook.ts")).runHook(words, context)],
+  ["read-store", async (words, context) => (await import("./cli/hidden/read-store.ts")).runReadStore(words, context)],
+]);
+
+/** Under its own name the demo agent is a program like any other agent, and no guard of agentctl applies. */
+async function runDemoAgent(words: readonly string[], context: Context): Promise<number> {
+  if (calledAs === "demo-agent") return await (await import("./demo/agent.ts")).runDemoAgent(words, async () => true);
+  return await (await import("./cli/hidden/demo-agent.ts")).runGuardedDemoAgent(words, context);
 }
 
 function help(): string {
-  const left = Math.max(...commands.map(({ names }) => names.join(", ").length));
+  const left = Math.max(...commands.map(([names]) => names.join(", ").length));
   return `agentctl: ps, systemctl and docker for coding agents.
-A session's status is computed when you ask, from the process table and the agent's own records. Nothing is remembered.
+It computes the status of a session when you ask, from the process table and the agent's own records.
 
-Usage: agentctl                 who needs you, what went wrong, whose turn it is
+Usage: agentctl                 show sessions that need you, have failed, have finished or are working
        agentctl COMMAND …
 
 Commands:
-${commands.map(({ names, summary }) => `  ${names.join(", ").padEnd(left)}  ${summary}`).join("\n")}
+${commands.map(([names, summary]) => `  ${names.join(", ").padEnd(left)}  ${summary}`).join("\n")}
 
-Every command has --help with examples. --json is for scripts. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found,
-4 ambiguous, 5 refused, 6 not done yet, 7 agent not installed, 8 cannot tell, 10 the agent failed, 11 it needs a person,
-130 interrupted. Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, AGENTCTL_NO_CACHE, NO_COLOR.
+Every command has --help with examples, and most have --json for scripts.
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 ambiguous, 5 refused, 6 not done yet, 7 agent cannot run, 8 cannot tell,
+10 the agent failed, 11 the agent needs a person, 130 interrupted.
+Environment: AGENTCTL_HOME, AGENTCTL_<AGENT>_BIN, AGENTCTL_NO_CACHE, NO_COLOR.
 `;
 }
 
-/** What can be said without a command; null: it takes one. */
-function said([name, topic]: readonly string[]): string | null {
-  if (name === "--version" || name === "-V" || name === "version") return `agentctl ${version}\n`;
+/** The text for --version and --help; null for everything else. */
+function earlyText([name, topic]: readonly string[]): string | null {
+  if (name !== undefined && ["--version", "-V", "-v", "version"].includes(name)) return `agentctl ${version}\n`;
   return name === "--help" || name === "-h" || (name === "help" && topic === undefined) ? help() : null;
 }
 
-async function main(args: readonly string[], context: Context): Promise<number> {
-  const text = said(args);
+async function main(given: readonly string[], context: Context): Promise<number> {
+  const text = earlyText(given);
   if (text !== null) {
     context.out(text);
     return 0;
   }
   const { runCommand, unknownCommand } = await import("./cli/command.ts");
-  const [name, ...rest] = args;
+  const [name, ...rest] = withoutAlias(given);
   if (name === undefined) return await runCommand((await import("./cli/overview.ts")).overview, "", [], context);
   if (name === "help") return await main([...rest.slice(0, 1), "--help"], context);
-  const own = inner.get(name);
+  const own = hidden.get(name);
   if (own !== undefined) return await own(rest, context);
-  const entry = commands.find(({ names }) => names.includes(name));
-  if (entry === undefined) {
-    const known = commands.flatMap(({ names }) => names);
-    throw unknownCommand(name, known);
-  }
-  return await runCommand(await entry.load(), entry.names[0] ?? name, rest, context);
+  for (const [names, , load] of commands)
+    if (names.includes(name)) return await runCommand(await load(), names[0], rest, context);
+  throw unknownCommand(
+    name,
+    commands.flatMap(([names]) => names).filter((each) => !destructive.includes(each)),
+  );
 }
 
-/** `demo-agent` as a link to this binary is the demo agent. */
+/** A link to this binary with the name `demo-agent` is the demo agent. */
 const calledAs = (process.argv0 ?? "").split("/").pop();
 const args = process.argv.slice(2);
 if (calledAs === "demo-agent") args.unshift("demo-agent");
-const text = said(args);
-const isSaid = text !== null && (await writeFirst(text));
-// What could not be written is tried once more, by those who can tell why.
-process.exit(isSaid ? 0 : await (await import("./cli/perform.ts")).perform((context) => main(args, context)));
+/** The rest of a hidden command line belongs to an agent: its --json is not for agentctl. */
+const asked = hidden.has(args[0] ?? "") ? [] : args;
+const text = earlyText(args);
+const isWritten = text !== null && (await writeFirst(text));
+// If the early write failed, perform() tries again and reports the cause.
+const perform = async () => await (await import("./cli/perform.ts")).perform((context) => main(args, context), asked);
+process.exit(isWritten ? 0 : await perform());

@@ -1,4 +1,4 @@
-// A Claude Code transcript of a given size, line for line as the captured files of 2.1.197 and 2.1.325 are.
+// Writes a Claude Code record of a given size, with the lines of captured files of 2.1.197 and 2.1.325.
 import type { Dice } from "../../test/truth/random.ts";
 import { Clock, type Conversation, nextTurn, outputBytes } from "./conversation.ts";
 import type { Prose } from "./prose.ts";
@@ -10,7 +10,7 @@ export interface TokenSum {
   cacheWrite: number;
 }
 
-/** Yields lines. `tokens` adds up what they say, each message once. */
+/** `tokens` counts the tokens of each message once. */
 export function* claudeLines(talk: Conversation, prose: Prose, tokens?: TokenSum): Generator<string> {
   const pen = new Pen(talk, prose, tokens);
   yield* pen.opening();
@@ -37,7 +37,7 @@ class Pen {
   ) {
     this.#dice = prose.dice;
     this.clock = new Clock(talk, 4_000);
-    // One in three is of the version that also writes down its requests; those records are never small.
+    // One in three is from the version that also records its requests; those records are never small.
     this.#isNew = talk.bytes > 130_000 && this.#dice.chance(0.33);
     const version = this.#isNew ? "2.1.325" : "2.1.197";
     this.#rest = `"userType":"external","entrypoint":"cli","cwd":"${talk.cwd}","sessionId":"${talk.id}","version":"${version}","gitBranch":"main"}`;
@@ -68,7 +68,7 @@ class Pen {
       yield this.#plain(`"type":"${type}","hash":"${this.#dice.uuid()}","${key}":"${this.prose.text(size)}"`);
   }
 
-  /** Its output stands in the line twice. */
+  /** The line contains the output twice. */
   *#toolCall(left: number): Generator<string> {
     const id = `toolu_${this.#dice.uuid()}`;
     yield* this.#answer(
@@ -105,7 +105,7 @@ class Pen {
     yield this.#plain(`"type":"permission-mode","permissionMode":"default"`);
   }
 
-  /** A message with a text before its call is written as two lines that carry the same usage. */
+  /** A message with text and a tool call is written as two lines with the same usage. */
   *#answer(block: string, stop: string): Generator<string> {
     if (this.#isNew)
       yield this.#plain(`"type":"api-request","id":"${this.#dice.uuid()}","params":"${this.prose.text(1_000)}"`);
@@ -151,7 +151,7 @@ class Pen {
 
 const answerBytes = 4_000;
 
-/** Of 2.1.325, once in a record. */
+/** Written by 2.1.325, once per record. */
 const newLines = [
   ["api-request-shape", "shape", 40_000],
   ["api-request-blob", "message", 1_300],

@@ -1,4 +1,4 @@
-// A Codex rollout of a given size, line for line as the captured files of 0.166.0 are.
+// Writes a Codex record of a given size, with the lines of captured files of 0.166.0.
 import { Clock, type Conversation, nextTurn, outputBytes } from "./conversation.ts";
 import type { Prose } from "./prose.ts";
 

@@ -1,4 +1,4 @@
-// What every format is told about a conversation that it is to write down.
+// Describes a conversation for the writers of all formats.
 
 import type { Dice } from "../../test/truth/random.ts";
 
@@ -6,15 +6,14 @@ export interface Conversation {
   id: string;
   cwd: string;
   prompt: string;
-  /** About so large is its record. */
+  /** The approximate size of the record. */
   bytes: number;
-  /** When its last line was written. */
   endedAt: number;
-  /** How the last turn stands; the last two of a live session. */
+  /** The state of the last turn; "asking" and "working" only for live sessions. */
   ending: "completed" | "failed" | "interrupted" | "cut-off" | "asking" | "working";
 }
 
-/** How large the next turn is, of what is left; the last one takes the rest. */
+/** The size of the next turn; the last turn takes all that is left. */
 export function nextTurn(dice: Dice, left: number): { bytes: number; isLast: boolean } {
   const bytes = smallTurn + dice.below(50_000);
   return left - bytes < smallTurn ? { bytes: left, isLast: true } : { bytes, isLast: false };
@@ -22,13 +21,13 @@ export function nextTurn(dice: Dice, left: number): { bytes: number; isLast: boo
 
 const smallTurn = 8_000;
 
-/** Of one call: mostly a few lines, now and then a whole file; never much more than what is left of its turn. */
+/** The size of one tool result: mostly a few lines, sometimes a whole file, at most half of what is left of the turn. */
 export function outputBytes(dice: Dice, left: number): number {
   const drawn = dice.chance(0.1) ? 4_000 + dice.below(26_000) : 100 + dice.below(2_500);
   return Math.max(100, Math.min(drawn, left / 2));
 }
 
-/** Times of lines: one after the other, the last turn close to the end. */
+/** Gives each line a time; the lines of the last turn are close to the end. */
 export class Clock {
   #at: number;
 
@@ -53,12 +52,12 @@ export class Clock {
     return Math.round(this.#at);
   }
 
-  /** The last turn begins. */
+  /** Call it at the start of the last turn. */
   hurry(): void {
     this.#at = this.talk.endedAt - lastTurnMs;
   }
 }
 
-/** Of a live session its process must be older than this. */
+/** The process of a live session must be older than this. */
 export const lastTurnMs = 100;
 const averageLine = 2_000;

@@ -1,4 +1,4 @@
-// Makes a home with so many sessions at rest, or takes the one that an earlier run has made.
+// Makes a home with the given number of sessions at rest, or reuses the home of an earlier run.
 import {
   closeSync,
   existsSync,
@@ -26,10 +26,10 @@ export type Agent = "claude-code" | "codex" | "opencode";
 
 export interface HomeWish {
   name: string;
-  /** One word for each session in ten. */
+  /** The agents of the sessions, in turn. */
   agents: readonly Agent[];
   atRest: number;
-  /** Records that nobody would read are smaller by this. */
+  /** Old records, which no measured command reads, are smaller by this factor. */
   shrunk: number;
   /** One more, of Claude Code, as large as this. */
   large?: number;
@@ -51,7 +51,7 @@ export interface Home {
 }
 
 const seed = 20261116;
-/** Then what was recent is not any more. */
+/** After this time the recent sessions would be older than a week. */
 const goodForMs = 20 * 3_600_000;
 
 export const userHome = (folder: string): string => join(folder, "user");
@@ -83,7 +83,7 @@ function fill(folder: string, wish: HomeWish, home: Home): void {
   if (database !== null) createTables(database);
   database?.run("BEGIN");
   for (let index = 0; index < wish.atRest; index += 1) {
-    // Not in step with what is recent.
+    // Shifted by one every ten sessions: otherwise all recent sessions would have the same agent.
     const agent = wish.agents[Math.floor(index / 10 + index) % wish.agents.length] ?? "claude-code";
     const talk = conversation(dice, prose, home.madeAt - ageMs(dice, index), isRecent(index) ? 1 : wish.shrunk);
     if (agent === "opencode" && database !== null) {
@@ -107,14 +107,14 @@ const atRest = (agent: Agent, { id, ending, endedAt, bytes }: Conversation): AtR
   ...{ outcome: ending, bytes: Math.round(bytes) },
 });
 
-/** Nobody keeps a session of 50 MB in a database. */
+/** Sessions of 50 MB are not realistic in a database. */
 const mostRows = 4 * 1024 * 1024;
 
 export function conversation(dice: Dice, prose: Prose, endedAt: number, shrunk: number): Conversation {
   const at = dice.next();
   const ending = at < 0.8 ? "completed" : at < 0.9 ? "interrupted" : at < 0.95 ? "failed" : "cut-off";
   const cwd = `/home/user/code/project-${dice.below(60)}`;
-  // A first line, without what JSON escapes.
+  // One line, without characters that JSON escapes.
   const prompt = `Look at ${prose.text(40).replace(/\\./g, " ").trim()}`;
   return { id: dice.uuid(), cwd, prompt, bytes: recordBytes(dice, shrunk), endedAt: Math.floor(endedAt), ending };
 }
@@ -127,7 +127,7 @@ export function codexPath(user: string, { id, endedAt }: Conversation): string {
   return join(user, ".codex/sessions", ...day.split("-"), `rollout-${day}T${time.replaceAll(":", "-")}-${id}.jsonl`);
 }
 
-/** One in ten had a subagent, whose record stands beside its own. */
+/** One in ten has a subagent with its own record. */
 function writeClaude(user: string, talk: Conversation, prose: Prose, dice: Dice): void {
   const path = claudePath(user, talk);
   writeRecord(path, claudeLines(talk, prose), talk.endedAt);
@@ -153,7 +153,7 @@ export function writeRecord(path: string, lines: Iterable<string>, writtenAt: nu
   utimesSync(path, writtenAt / 1000, writtenAt / 1000);
 }
 
-/** What was typed into its interface: three prompts a session. */
+/** The history of typed prompts: three per session. */
 function writeHistory(user: string, { sessions, madeAt }: Home): void {
   const lines = sessions
     .filter(({ agent }) => agent === "claude-code")

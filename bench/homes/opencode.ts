@@ -1,4 +1,4 @@
-// OpenCode sessions as rows of its database, whose tables are those of a captured one (1.18.33).
+// Writes OpenCode sessions as rows of a database with the tables of a captured one (1.18.33).
 import { Database } from "bun:sqlite";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import type { Prose } from "./prose.ts";
 const captured = join(import.meta.dir, "../../test/fixtures/opencode/headless-completed/home/opencode.db");
 const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** With a write-ahead log, as OpenCode keeps it. Whoever opens it holds the log open, too. */
+/** Uses a write-ahead log, as OpenCode does. */
 export function openDatabase(path: string): Database {
   const database = new Database(path, { create: true });
   database.run("PRAGMA journal_mode = WAL");
@@ -40,7 +40,7 @@ export function forgetSession(database: Database, id: string): void {
 
 const answerBytes = 4_000;
 
-/** `bytes` of rows: prompts, answers, calls with their output. */
+/** Adds rows of `bytes` in total: prompts, answers, tool calls with their output. */
 export function putSession(database: Database, talk: Conversation, prose: Prose): void {
   const { dice } = prose;
   const clock = new Clock(talk, 15_000);

@@ -1,5 +1,5 @@
-// Filler that looks like what agents read and write: words and code, ready to stand between the quotation marks of JSON.
-// Cut only between lines, so that no escape is torn.
+// Makes filler text that looks like words and code, escaped for a JSON string. It is cut only between lines, so that no escape
+// sequence is split.
 import type { Dice } from "../../test/truth/random.ts";
 
 const words =
@@ -24,7 +24,7 @@ export class Prose {
     this.#text = text;
   }
 
-  /** At least so many bytes, and less than a line more. */
+  /** At least `bytes` long, and less than a line more. */
   text(bytes: number): string {
     const from = this.#lines[this.dice.below(this.#lines.length)] ?? 0;
     if (from + bytes < this.#text.length) return this.#text.slice(from, this.#lineFrom(from + bytes));

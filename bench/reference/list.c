@@ -1,24 +1,23 @@
 /*
- * Reference for `agentctl list` and `list -a`: what nobody can leave out who answers the same question, and nothing else.
+ * Reference for `agentctl list` and `list -a`: does only the work that no program can avoid that answers the same question.
  *
  *   list HOME        live sessions of Claude Code, Codex and OpenCode
- *   list -a HOME     also those that stopped in the last seven days
+ *   list -a HOME     also sessions that stopped in the last seven days
  *
- * Plain:
- * - the announcements of Claude Code, each read whole;
- * - the stat line of every process; of those with an agent's name also arguments, environment, directory and program, of
- *   Codex the open files and the kernel lock among them; of what Node runs, the arguments;
- * - the folders of all records of Claude Code and Codex, to find those of the live sessions;
- * - of each live one's record the head (8 KB, or until the first prompt) and the tail (16 KB, or until a line that says how
- *   its turn stands);
- * - of OpenCode's database, opened read-only, all session ids, and the session, its last message and the parts of that for
- *   each live one;
- * - one line of output for each.
- * With -a as well: the size and time of every record, head and tail of those written in the last seven days, the end of
- * Claude Code's history (256 KB: which session was left for which), and the same rows of OpenCode's recent sessions.
+ * Without -a it reads:
+ * - the announcements of Claude Code;
+ * - the stat line of every process; for processes with an agent's name also arguments, environment, directory and program; for
+ *   Codex also the open files and their kernel locks; for Node only the arguments;
+ * - the folders of all records of Claude Code and Codex, to find the records of the live sessions;
+ * - the head (8 KB, or until the first prompt) and the tail (16 KB, or until a line that says whether the turn has ended) of the
+ *   record of each live session;
+ * - OpenCode's database, read-only: all session ids, and for each live session its row, its last message and the parts of it.
+ * It prints one line per session.
+ * With -a it also reads: the size and time of every record, head and tail of records from the last seven days, the end of Claude
+ * Code's history (256 KB, for sessions left by /clear), and the same rows of OpenCode's recent sessions.
  *
- * Not here: checks against files that change meanwhile, other homes, damaged records, JSON as JSON. Those are agentctl's own
- * price. Values are found by their keys in the bytes.
+ * It does not handle files that change during the run, other homes or damaged records, and it does not parse JSON: it finds values
+ * by their keys in the bytes.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -77,7 +76,7 @@ static struct live *add_live(char agent, const char *id, size_t length) {
   return added;
 }
 
-/** Grows with the largest thing ever read. */
+/** Grows to the size of the largest file so far. */
 static char *bytes;
 static size_t room;
 
@@ -103,7 +102,7 @@ static ssize_t read_whole(int folder, const char *path) {
   return filled;
 }
 
-/** The text behind `"key":"`, up to the next quotation mark. */
+/** The text after `"key":"`, up to the next quotation mark. */
 static int value_of(const char *text, const char *key, char *value, size_t size) {
   const char *at = strstr(text, key);
   if (at == NULL) return 0;
@@ -127,7 +126,7 @@ static void each_entry(int folder, void (*visit)(int folder, struct dirent *entr
 
 /* --- announcements */
 
-static void visit_claim(int folder, struct dirent *entry) {
+static void visit_announcement(int folder, struct dirent *entry) {
   char id[id_size];
   if (strstr(entry->d_name, ".json") == NULL || read_whole(folder, entry->d_name) <= 0) return;
   if (!value_of(bytes, "\"sessionId\":\"", id, sizeof id)) return;
@@ -217,9 +216,9 @@ static void visit_process(int proc, struct dirent *entry) {
 struct format {
   char agent;
   const char *cwd;
-  /** Stands in or beside the first prompt. */
+  /** Is in the line of the first prompt, or in one beside it. */
   const char *prompt;
-  /** Lines that say how the turn stands. */
+  /** Marks lines that say whether the turn has ended. */
   const char *marks[4];
 };
 
@@ -265,7 +264,7 @@ static void read_record(int folder, const char *name, const struct format *forma
 
 static const struct format *visited;
 
-/** The id stands before `.jsonl`. */
+/** The id is the part of the name before `.jsonl`. */
 static void visit_record(int folder, struct dirent *entry) {
   size_t length = strlen(entry->d_name);
   if (length < 42 || strcmp(entry->d_name + length - 6, ".jsonl") != 0) return;
@@ -369,7 +368,7 @@ int main(int count, char **words) {
   int home = open_folder(AT_FDCWD, place);
   if (home < 0) return 1;
   since = time(NULL) - week;
-  each_entry(open_folder(home, ".claude/sessions"), visit_claim);
+  each_entry(open_folder(home, ".claude/sessions"), visit_announcement);
   each_entry(open_folder(AT_FDCWD, "/proc"), visit_process);
   visited = &claude;
   each_entry(open_folder(home, ".claude/projects"), visit_folder_of_records);

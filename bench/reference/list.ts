@@ -1,6 +1,5 @@
-// The work of list.c in the product's own runtime, written as briefly as one would write it: nothing that is written in TypeScript and
-// answers the same question can be faster. What lies between the two programs is the runtime; what lies between this one and
-// agentctl is agentctl. It prints the same lines.
+// Does the work of list.c in agentctl's runtime and prints the same lines. No TypeScript program that answers the same question can
+// be much faster. The distance from list.c to this program is the runtime's; the distance from this program to agentctl is ours.
 import {
   closeSync,
   existsSync,
@@ -23,7 +22,7 @@ interface Live {
 const all = process.argv[2] === "-a";
 const home = process.argv[all ? 3 : 2] ?? "";
 const since = Date.now() - 7 * 86_400_000;
-const mostBytes = 64 << 20;
+const maxBytes = 64 << 20;
 const byId = new Map<string, Live>();
 const byPid = new Map<number, Live>();
 const lines: string[] = [];
@@ -78,7 +77,7 @@ function textOf(path: string): string {
   }
 }
 
-/** Gone meanwhile, or never there. */
+/** The file or the process does not exist (any more). */
 function orNothing<T>(error: unknown, nothing: T): T {
   if (error instanceof Error && "code" in error) return nothing;
   throw error;
@@ -150,7 +149,7 @@ function visitRecords(folder: string, format: typeof claude): void {
   }
 }
 
-/** The window doubles until the end of the file, or until there is enough in it. */
+/** Doubles the window until it contains enough, or the whole file. */
 function window(
   fd: number,
   first: number,
@@ -162,7 +161,7 @@ function window(
     if (buffer.length < length) buffer = Buffer.allocUnsafeSlow(length);
     const got = readSync(fd, buffer, 0, length, at === "start" ? 0 : Math.max(0, size - length));
     const bytes = buffer.subarray(0, got);
-    if (isEnough(bytes) || length >= size || length >= mostBytes) return bytes;
+    if (isEnough(bytes) || length >= size || length >= maxBytes) return bytes;
   }
 }
 

@@ -1,12 +1,12 @@
 /*
- * Runs one command and prints what it took: nanoseconds, peak memory in kB, exit status.
+ * Runs one command and prints nanoseconds, peak memory in kB, and exit status.
  *
- *   measure COMMAND ARG…                 until it has ended
+ *   measure COMMAND ARG…                 until it exits
  *   measure -line COMMAND ARG…           until its first line of output
- *   measure -file FOLDER COMMAND ARG…    until a file has been put into the folder
+ *   measure -file FOLDER COMMAND ARG…    until a file appears in the folder
  *
- * Small on purpose: a child counts the memory of whoever started it until its exec, so a starter of 50 MB would hide every
- * smaller peak. Output goes to /dev/null.
+ * This program is small on purpose: until exec, the memory of the parent counts as memory of the child, so a parent of 50 MB would
+ * hide every smaller peak. Output goes to /dev/null.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void fail(const char *what) {
   exit(125);
 }
 
-/** When the first line has come; 0: none came. The rest is read, too, so that nobody waits for us. */
+/** The time of the first line; 0: there was none. Reads the rest, too, so that the writer does not block. */
 static long long first_line(int from) {
   char bytes[4096];
   long long at = 0;
@@ -43,7 +43,7 @@ static long long first_line(int from) {
   return at;
 }
 
-/** A file that is renamed into its place counts under its last name. */
+/** A renamed file counts under its last name. */
 static long long first_file(int watch) {
   char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
   for (;;) {

@@ -1,7 +1,7 @@
-// Reads a file and does nothing with it, in the runtime that agentctl has.
+// Reads a file and does nothing with it, in agentctl's runtime.
 //
-//   read FILE       1 MB at a time into one buffer, again and again (readSync)
-//   read -w FILE    the whole of it at once into memory of its own (readFileSync)
+//   read FILE       1 MB at a time into one buffer (readSync)
+//   read -w FILE    the whole file at once (readFileSync)
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 
 const isWhole = process.argv[2] === "-w";

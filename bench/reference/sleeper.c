@@ -1,11 +1,11 @@
 /*
- * Stands for an agent's process: linked under an agent's name it has that agent's name, file, arguments and environment,
- * and as many open files; it only sleeps.
+ * Plays the process of an agent: linked under an agent's name, it has that name, program file, arguments, environment, and as many
+ * open files. It only sleeps.
  *
- *   BENCH_LOCK=FILE   holds the kernel lock of this file, as Codex does
- *   BENCH_CROWD=N     starts N processes with other names than an agent's, each by BENCH_NAME
+ *   BENCH_LOCK=FILE   hold the kernel lock of this file, as Codex does
+ *   BENCH_CROWD=N     start N processes with names that belong to no agent (each gets its name by BENCH_NAME)
  *
- * Says "ready" when it is all that.
+ * It prints "ready" when it looks like the agent.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,21 +14,21 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/** About as many as a terminal program with an event loop has: pipes, timers, sockets. */
+/** About as many descriptors as a terminal program with an event loop has: pipes, timers, sockets. */
 static const int open_files = 24;
 
 static const char *const names[] = {"bash", "sshd", "chrome", "postgres", "python3", "kworker/u8:1", "zsh"};
 
-static void sleep_for_ever(void) {
+static void sleep_forever(void) {
   for (;;) pause();
 }
 
-/** One in forty is of Node, which runs several agents: such a one must be looked at. */
+/** One in forty is called node, like several agents: agentctl must read its arguments. */
 static const char *name_of(int number) {
   return number % 40 == 0 ? "node" : names[number % (sizeof names / sizeof *names)];
 }
 
-/** Each goes through an exec: what has only been forked is not yet what it seems. */
+/** Each process calls exec, because agentctl does not trust a process that has only been forked. */
 static void crowd(int size) {
   unsetenv("BENCH_CROWD");
   for (int number = 0; number < size; number++) {
@@ -47,7 +47,7 @@ int main(void) {
   const char *name = getenv("BENCH_NAME");
   if (name != NULL) {
     prctl(PR_SET_NAME, name);
-    sleep_for_ever();
+    sleep_forever();
   }
   if (size != NULL) crowd(atoi(size));
   for (int number = 0; number < open_files; number++)
@@ -57,5 +57,5 @@ int main(void) {
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0) return 1;
   }
   if (write(1, "ready\n", 6) != 6) return 1;
-  sleep_for_ever();
+  sleep_forever();
 }

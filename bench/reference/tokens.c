@@ -1,11 +1,11 @@
 /*
- * Reference for totals of a large record: reads the file from its beginning to its end.
+ * Reference for the totals of a large record: reads the file from start to end.
  *
- *   tokens FILE        nothing else: how fast bytes come at all
- *   tokens -s FILE     finds every `"usage":{` of a Claude Code record, takes its four numbers, and counts a message once
- *                      that stands in two lines, one after the other
+ *   tokens FILE        only reads, to measure how fast bytes arrive
+ *   tokens -s FILE     adds up the four numbers of every `"usage":{` of a Claude Code record; a message that is written as two
+ *                      consecutive lines counts once
  *
- * Values are found by their keys in the bytes; nothing is checked to be JSON.
+ * It finds values by their keys in the bytes and does not parse JSON.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void add_usage(char *line, char *usage, char *end) {
   }
 }
 
-/** The first byte of the line that is not whole yet. */
+/** The first byte of the incomplete last line. */
 static char *add_lines(char *from, char *to) {
   char *last = memrchr(from, '\n', to - from);
   if (last == NULL) return from;

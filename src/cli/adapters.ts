@@ -1,63 +1,66 @@
-// agentctl adapters: which agents we know, which are here, and what cannot be known about them.
-import { existsSync } from "node:fs";
-import type { Adapter } from "../adapters/adapter.ts";
-import { adapters as known } from "../adapters/registry.ts";
-import { findBinary, installedVersion } from "../control/binary.ts";
+// agentctl adapters: the agents that agentctl knows, or one of them in full.
 import { jsonLine, plainText } from "../lib/width.ts";
-import { homesOf, readSettings, realHome } from "../observe/homes.ts";
-import { mayHang, mountTable } from "../observe/mounts.ts";
+import { type AgentFacts, describeAgent, listAgents } from "../service/installed-agents.ts";
+import { effectText } from "../words/agent-start.ts";
+import { unexpected } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
-import { homeRelative } from "./render.ts";
+import { homeRelative, table, terminalOf } from "./render.ts";
 
 export const adapters: Command = {
-  usage: "agentctl adapters [--json]",
-  summary: "Shows the agents that agentctl knows: is it here, where its data is, what cannot be known about it.",
-  words: "none",
-  flags: [{ flag: "--json", help: "print JSON" }],
-  examples: [["agentctl adapters", "all of them"]],
+  usage: "agentctl adapters [AGENT] [--json]",
+  summary: "Show the supported agents, or one of them in full.",
+  notes:
+    "For one agent: its program and version, its data directories, the versions that agentctl was tested with, what its\npermissions allow, how its sessions are matched to processes, and what cannot be known about it.",
+  flags: [{ flag: "--json", help: "JSON output, always in full" }],
+  examples: [
+    ["agentctl adapters", "all agents, one line each"],
+    ["agentctl adapters claude", "one agent in full"],
+  ],
   async run(args, context) {
-    const facts = known.map((adapter) => adapterFacts(adapter, context));
-    if (args.has("--json")) context.out(jsonLine(facts));
-    else context.out(facts.map((each) => adapterText(each, context)).join("\n"));
+    const [name, more] = args.words;
+    if (more !== undefined) throw unexpected(more, "adapters");
+    const found = name === undefined ? listAgents(context.env) : [describeAgent(name, context.env)];
+    const agents = found.map(withWords);
+    if (args.has("--json")) context.out(jsonLine(name === undefined ? agents : agents[0]));
+    else
+      context.out(
+        name === undefined ? agentTable(agents, context) : agents.map((each) => agentText(each, context)).join(""),
+      );
     return 0;
   },
 };
 
-export function adapterFacts(adapter: Adapter, { env }: Context) {
-  const { settings } = readSettings(env);
-  const homes = [...new Set(homesOf(adapter, env, settings))].map((path) => ({ path, exists: isThere(path) }));
-  return {
-    agent: adapter.agent,
-    title: adapter.title,
-    aliases: adapter.aliases,
-    binary: findBinary(adapter, env),
-    install: adapter.install,
-    version: installedVersion(adapter, env),
-    verified: adapter.verified,
-    homes,
-    ties: adapter.ties,
-    knows: adapter.knows,
-    unknowable: adapter.unknowable,
-  };
+function withWords(facts: AgentFacts) {
+  const { read, edit, bypass } = facts.permissions;
+  return { ...facts, permissions: { read: effectText(read), edit: effectText(edit), bypass: effectText(bypass) } };
 }
 
-/** null: on a file system whose server may not answer; asking could hang. */
-const isThere = (path: string): boolean | null =>
-  mayHang(realHome(path, mountTable()), mountTable()) ? null : existsSync(path);
+type DescribedAgent = ReturnType<typeof withWords>;
 
-function adapterText(facts: ReturnType<typeof adapterFacts>, context: Context): string {
+function agentTable(agents: readonly DescribedAgent[], context: Context): string {
+  const columns = [{ title: "AGENT" }, { title: "VERSION" }, { title: "PROGRAM" }];
+  const rows = agents.map(({ agent, version, binary, install }) => [
+    { text: agent },
+    { text: version ?? (binary === null ? "-" : "?") },
+    { text: binary === null ? `not installed; ${install}` : homeRelative(binary, context) },
+  ]);
+  return table(columns, rows, terminalOf(context));
+}
+
+function agentText(facts: DescribedAgent, context: Context): string {
   const homes = facts.homes.map(
     ({ path, exists }) =>
-      `${homeRelative(path, context)}${exists === false ? " (not there)" : exists === null ? " (on a remote file system)" : ""}`,
+      `${homeRelative(path, context)}${exists === false ? " (missing)" : exists === null ? " (on a remote file system)" : ""}`,
   );
   const lines = [
     `${facts.agent}: ${facts.title}`,
-    `  command   ${facts.binary === null ? `not installed: ${facts.install}` : homeRelative(facts.binary, context)}`,
-    `  data      ${homes.join(", ")}`,
-    `  verified  ${facts.verified.join(", ")}${facts.version === null ? "" : ` (here: ${facts.version})`}`,
-    `  tied by   ${facts.ties}`,
-    `  known     ${facts.knows}`,
-    ...facts.unknowable.map((sentence) => `  cannot be known: ${sentence}`),
+    `  program      ${facts.binary === null ? `not installed; ${facts.install}` : homeRelative(facts.binary, context)}`,
+    `  version      ${facts.version ?? "?"} (tested with ${facts.verified.join(", ")})`,
+    `  data         ${homes.join(", ")}`,
+    ...Object.entries(facts.permissions).map(([name, meaning]) => `  ${name.padEnd(12)} ${meaning}`),
+    `  matched by   ${facts.ties}`,
+    `  known        ${facts.knows}`,
+    ...facts.unknowable.map((sentence) => `  cannot know  ${sentence}`),
   ];
   return `${lines.map((line) => plainText(line).replaceAll("\n", " ")).join("\n")}\n`;
 }

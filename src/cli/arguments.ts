@@ -1,13 +1,13 @@
-// Flags and words of a command line, checked against what the command says it takes.
-import { AgentctlError } from "../core/problem.ts";
+// Parses the flags and words of a command line, and checks them against the command's own table.
+import { UsageError } from "../core/failure.ts";
 
 export interface FlagSpec {
   /** "--since" */
   flag: string;
   short?: string;
-  /** What stands behind it, for the help; absent: a switch. */
+  /** The name of its value in the help; absent: a switch. */
   value?: string;
-  /** Only as --flag=VALUE; without one it is a switch. */
+  /** The value may be left out, and is given as --flag=VALUE only. */
   optional?: boolean;
   repeated?: boolean;
   help: string;
@@ -15,12 +15,12 @@ export interface FlagSpec {
 
 export interface Arguments {
   words: string[];
-  /** What stands behind `--`, for commands that hand it on; elsewhere these are words. */
+  /** The words after `--`, for commands that hand them on; for other commands these are ordinary words. */
   rest: string[];
   has(flag: string): boolean;
   one(flag: string): string | null;
   all(flag: string): string[];
-  /** The word that stands behind a flag which takes its value with = alone: perhaps it was meant as that. */
+  /** The word after a flag that takes its value only with `=`: it may have been meant as the value. */
   behind(flag: string): string | null;
 }
 
@@ -28,7 +28,7 @@ export function parseArguments(
   args: readonly string[],
   specs: readonly FlagSpec[],
   command: string,
-  behindDashes: "words" | "handed on" = "words",
+  afterDashes: "words" | "handed on" = "words",
 ): Arguments {
   const words: string[] = [];
   const rest: string[] = [];
@@ -37,7 +37,7 @@ export function parseArguments(
   const queue = [...args];
   for (let argument = queue.shift(); argument !== undefined; argument = queue.shift()) {
     if (argument === "--") {
-      (behindDashes === "words" ? words : rest).push(...queue);
+      (afterDashes === "words" ? words : rest).push(...queue);
       break;
     }
     if (!argument.startsWith("-") || argument === "-") {
@@ -73,7 +73,7 @@ export function parseArguments(
   };
 }
 
-/** The same with other words, and with these flags as given here; none: as if it had not been given. */
+/** A copy with other words and with these flags replaced; an empty list removes the flag. */
 export function argumentsWith(
   args: Arguments,
   flags: Readonly<Record<string, readonly string[]>>,
@@ -90,7 +90,7 @@ export function argumentsWith(
   };
 }
 
-/** `--flag=value`; short flags never carry one. */
+/** Splits `--flag=value`. Short flags cannot have a value with `=`. */
 function splitOnce(argument: string): [string, string?] {
   const equals = argument.indexOf("=");
   return equals === -1 || !argument.startsWith("--")
@@ -98,11 +98,29 @@ function splitOnce(argument: string): [string, string?] {
     : [argument.slice(0, equals), argument.slice(equals + 1)];
 }
 
-export function usage(message: string, command: string, suggestion: string | null = null): AgentctlError {
+export const unexpected = (word: string, command: string): UsageError => usage(`unexpected argument: ${word}`, command);
+
+export function usage(message: string, command: string, suggestion: string | null = null): UsageError {
   const more = `agentctl ${command} --help`.replace("  ", " ");
-  return new AgentctlError("usage", message, {
+  return new UsageError(message, {
     hint: suggestion === null ? more : `did you mean ${suggestion}? ${more}`,
   });
+}
+
+/** The reference of a command that takes one session and no other words. */
+export function referenceIn([reference, extra]: readonly string[], command: string): string {
+  if (reference === undefined) throw usage(`${command} needs a session`, command);
+  if (extra !== undefined) throw usage(`${command} takes one session; unexpected argument: ${extra}`, command);
+  return reference;
+}
+
+const longestName = 200;
+
+/** `what`: the flag or the word that gave the name. */
+export function checkName(name: string, what: string, command: string): void {
+  if (name.length > longestName) throw usage(`${what} may have at most ${longestName} characters`, command);
+  if (!/^[\p{L}\p{N} ._/-]*$/u.test(name)) throw usage(`${what} takes letters, digits, spaces and . _ / -`, command);
+  if (!/^[\p{L}\p{N}]/u.test(name)) throw usage(`${what} must begin with a letter or a digit`, command);
 }
 
 const nearest = (name: string, specs: readonly FlagSpec[]): string | null =>
@@ -111,26 +129,30 @@ const nearest = (name: string, specs: readonly FlagSpec[]): string | null =>
     specs.map((spec) => spec.flag),
   );
 
-/** The known word within two typing slips, if there is one. */
+/** The known word that differs by at most two typing slips, which must be less than half of either word. */
 export function closest(word: string, known: readonly string[]): string | null {
-  const ranked = known
-    .map((candidate) => ({ candidate, slips: distance(word, candidate) }))
+  const [best] = known
+    .map((candidate) => ({ candidate, slips: countSlips(word, candidate) }))
+    .filter(({ candidate, slips }) => slips <= 2 && slips * 2 < Math.min(word.length, candidate.length))
     .sort((a, b) => a.slips - b.slips);
-  const [best] = ranked;
-  return best !== undefined && best.slips <= 2 ? best.candidate : null;
+  return best?.candidate ?? null;
 }
 
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+/** Edit distance; two neighbours that changed places are one slip. */
+function countSlips(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;
   for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
+    const row = [i];
+    rows.push(row);
     for (let j = 1; j <= b.length; j += 1) {
-      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, substitution));
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = isSwap ? at(i - 2, j - 2) + 1 : replaced;
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
     }
-    row = next;
   }
-  return row[b.length] ?? 0;
+  return at(a.length, b.length);
 }
 
 const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -142,3 +164,10 @@ export function parseDuration(text: string, command: string): number {
     throw usage(`not a duration: ${text} (like 90s, 10m, 2h, 7d)`, command);
   return Number(number) * (units[unit] ?? 0);
 }
+
+export const labelsOf = (args: Arguments, command: string): [key: string, value: string][] =>
+  args.all("--label").map((label) => {
+    const [, key, value] = /^([^=\s]+)=([\s\S]*)$/.exec(label) ?? [];
+    if (key === undefined || value === undefined) throw usage(`--label takes KEY=VALUE, not ${label}`, command);
+    return [key, value];
+  });

@@ -1,13 +1,13 @@
-// What every command is: a summary, its flags, examples, and what it does. Its --help is made from the same table.
-import { AgentctlError } from "../core/problem.ts";
+// The type of a command. One table of flags makes its --help and checks its arguments.
+import { UsageError } from "../core/failure.ts";
 import { oneLine } from "../lib/width.ts";
-import type { Environment } from "../observe/homes.ts";
-import { type Arguments, closest, type FlagSpec, parseArguments, usage } from "./arguments.ts";
+import type { LookContext } from "../service/look.ts";
+import { type Arguments, closest, type FlagSpec, parseArguments, unexpected } from "./arguments.ts";
 
 export interface Context {
-  env: Environment;
+  env: LookContext["env"];
   cwd: string;
-  /** Bytes only where another program's own lines must come out as they are. */
+  /** Bytes only for lines of another program that must stay unchanged. */
   out(text: string | Buffer): void;
   err(text: string): void;
 }
@@ -15,19 +15,19 @@ export interface Context {
 export interface Command {
   usage: string;
   summary: string;
-  /** More to say, in whole lines. */
+  /** Whole lines between usage and options. */
   notes?: string;
-  /** "none": a word is a mistake; absent: the command looks at its words itself. */
+  /** "none": any word is an error; absent: the command checks its words itself. */
   words?: "none";
-  /** What stands behind `--` is handed on as it is. */
-  behindDashes?: "handed on";
+  /** "handed on": agentctl passes the words after `--` to the agent. */
+  afterDashes?: "handed on";
   flags: readonly FlagSpec[];
   examples: readonly [command: string, meaning: string][];
   /** Returns the exit code. */
   run(args: Arguments, context: Context): Promise<number>;
 }
 
-const helpFlag: FlagSpec = { flag: "--help", short: "-h", help: "show this" };
+const helpFlag: FlagSpec = { flag: "--help", short: "-h", help: "this help" };
 
 export async function runCommand(
   command: Command,
@@ -35,13 +35,12 @@ export async function runCommand(
   args: readonly string[],
   context: Context,
 ): Promise<number> {
-  const parsed = parseArguments(args, [...command.flags, helpFlag], name, command.behindDashes);
+  const parsed = parseArguments(args, [...command.flags, helpFlag], name, command.afterDashes);
   if (parsed.has("--help")) {
     context.out(helpOf(command));
     return 0;
   }
-  if (command.words === "none" && parsed.words.length > 0)
-    throw usage(`${name === "" ? "agentctl" : name} takes no words: ${parsed.words[0]}`, name);
+  if (command.words === "none" && parsed.words.length > 0) throw unexpected(parsed.words[0] ?? "", name);
   return await command.run(parsed, context);
 }
 
@@ -66,10 +65,12 @@ function columns(rows: readonly (readonly [string, string])[]): string {
   return rows.map(([text, meaning]) => `  ${text.padEnd(left)}  ${meaning}`).join("\n");
 }
 
-export function unknownCommand(name: string, known: readonly string[]): AgentctlError {
-  if (name.startsWith("-"))
-    return new AgentctlError("usage", `unknown option ${oneLine(name)}`, { hint: "agentctl --help" });
-  const near = closest(name, known);
-  const hint = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
-  return new AgentctlError("usage", `unknown command ${oneLine(name)}`, { hint });
+const removalHint = "agentctl prune deletes files of finished launches; agentctl worktree remove removes a worktree";
+
+export function unknownCommand(name: string, suggestible: readonly string[]): UsageError {
+  const what = name.startsWith("-") ? "option" : "command";
+  const near = what === "command" ? closest(name, suggestible) : null;
+  const help = near === null ? "agentctl --help" : `did you mean ${near}? agentctl --help`;
+  const hint = name === "rm" ? removalHint : help;
+  return new UsageError(`unknown ${what} ${oneLine(name)}`, { hint });
 }

@@ -1,6 +1,7 @@
 // The comparison as one self-contained page: bars, and the patches side by side. Everything that comes from outside is escaped.
 import { plainText } from "../lib/width.ts";
-import { type Compared, checkWord, comparedJson } from "./compare.ts";
+import { type Compared, comparedJson } from "../service/compare.ts";
+import { checkWord } from "./compare.ts";
 import { shortCount, shortDuration } from "./render.ts";
 
 export function comparePage(group: string, compared: readonly Compared[]): string {

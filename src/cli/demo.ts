@@ -1,22 +1,22 @@
-// agentctl demo: a tour with three scripted agents. Real processes, real records, in a throw-away home; it cleans up after itself.
+// agentctl demo: a tour with three scripted agents. Real processes, real records, in a temporary home that is removed at the end.
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { unsaid, writeNote } from "../control/notes.ts";
-import { AgentctlError } from "../core/problem.ts";
+import { Failure } from "../core/failure.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
 import { failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
+import { annotate } from "../service/annotate.ts";
 import { selfCommand } from "../sys/self.ts";
 import { type DetachedProcess, runCommand, showCommand, spawnDetached } from "../sys/spawn.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Command, Context } from "./command.ts";
 import { paint, terminalOf } from "./render.ts";
+import { callOf } from "./service-call.ts";
 
 export const demo: Command = {
   usage: "agentctl demo",
-  summary:
-    "A tour with three scripted agents: real processes, real records, a throw-away home. No API key, a few seconds.",
+  summary: "Show a tour with three scripted agents in a temporary home; takes a few seconds and needs no API key.",
   words: "none",
   flags: [],
   examples: [["agentctl demo", "start here"]],
@@ -55,24 +55,23 @@ const cast = [
 
 const commandMs = 60_000;
 
-/** Ctrl-C in the middle of the tour: the agents must not stay behind. */
+/** Rejects at Ctrl-C, so that the agents are stopped in the middle of the tour, too. */
 const interrupted = (): Promise<never> =>
   new Promise((_, reject) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-      process.on(signal, () => reject(new AgentctlError("interrupted", "interrupted; everything was cleaned up")));
+      process.on(signal, () => reject(new Failure("interrupted", { result: "cleaned-up" })));
   });
 
-function throwAwayHome(): string {
+function makeTemporaryHome(): string {
   try {
     return realpathSync(mkdtempSync(join(tmpdir(), "agentctl-demo-")));
   } catch (error) {
-    const hint = "the demo needs a folder for temporary files; TMPDIR names one";
-    throw new AgentctlError("failed", `cannot make a throw-away home in ${tmpdir()}: ${failureText(error)}`, { hint });
+    throw new Failure("demo-home-failed", { folder: tmpdir(), detail: failureText(error) }, { cause: error });
   }
 }
 
 class Tour {
-  private readonly root = throwAwayHome();
+  private readonly root = makeTemporaryHome();
   private readonly agents = new Map<string, DetachedProcess>();
   private readonly env: Environment;
 
@@ -93,17 +92,17 @@ class Tour {
       "Three scripted agents start now. They are real processes that write real records, like Claude Code or Codex do.",
     );
     this.context.out(
-      "(All of this happens in a throw-away home, shown as ~ below. Your own sessions and files are not touched.)\n",
+      "(All of this happens in a temporary home, shown as ~ below. Your own sessions and files are not touched.)\n",
     );
     const ids = await this.startAll();
     await this.show("list", "--agent", "demo");
 
-    this.say("One of them needs a person, and this is its question:");
+    this.say("One of them needs a person. This is its question:");
     await this.show("status", "reviewer");
 
     const painter = this.agents.get("painter");
     this.say(
-      `Now the painter is killed with SIGKILL (pid ${painter?.pid}). It has no chance to tell anyone. Who asks next, knows:`,
+      `Now the painter is killed with SIGKILL (pid ${painter?.pid}). It cannot report this to anyone. The next command notices:`,
     );
     painter?.kill("SIGKILL");
     await painter?.exited;
@@ -113,12 +112,14 @@ class Tour {
     await this.show("why", ids.get("painter") ?? "");
 
     this.say(
-      "Other tools keep a copy of all this. agentctl keeps none: all it ever wrote in the throw-away home is deleted now.",
+      "Other tools keep a copy of all this. agentctl keeps none: everything that it wrote in the temporary home is deleted now.",
     );
     await this.deleteStateAndCompare();
     await this.show("list", "-a", "--agent", "demo");
-    this.say("The names are gone, they were only labels. Every status is the same, because it was never stored.");
-    this.say("That was it; the agents end and the throw-away home is removed. With agents of your own: agentctl list");
+    this.say("The names are gone: they were stored. Every status is the same, because no status was stored.");
+    this.say(
+      "End of the tour: the agents are stopped and the temporary home is removed. For your own agents: agentctl list",
+    );
   }
 
   private async startAll(): Promise<Map<string, string>> {
@@ -130,23 +131,14 @@ class Tour {
       const command = [...selfCommand(), "demo-agent", "--session-id", id, ...steps];
       this.agents.set(name, spawnDetached(command, { cwd, env: { ...this.env, PWD: cwd } }));
       ids.set(name, id);
-      const home = realpathSync(this.root);
-      writeNote(this.env, {
-        id: crypto.randomUUID(),
-        agent: "demo",
-        home: join(home, ".demo-agent"),
-        session: id,
-        at: new Date().toISOString(),
-        ...unsaid,
-        name,
-        group: "demo",
-      });
     }
     await this.settled(ids);
+    const call = { ...callOf(this.context), env: this.env, caller: { kind: "person" as const } };
+    for (const [name, id] of ids) await annotate(id, { name, labels: {} }, call);
     return ids;
   }
 
-  /** The agents need some milliseconds to get to their places; we wait for the signs, not for a time. */
+  /** Waits until each agent has the status that its script leads to. */
   private async settled(ids: ReadonlyMap<string, string>): Promise<void> {
     const expected = new Map([
       ["painter", "working"],
@@ -159,14 +151,14 @@ class Tour {
       if ([...expected].every(([name, word]) => states.get(ids.get(name) ?? "") === word)) return;
       await pause(50);
     }
-    throw new AgentctlError("failed", "the demo agents did not start", { hint: "agentctl doctor" });
+    throw new Failure("demo-failed", { problem: "not-started" });
   }
 
   private async states(): Promise<Map<string, string>> {
     const { out } = await runCommand([...selfCommand(), "list", "-a", "--agent", "demo", "--json"], {
       cwd: this.root,
       env: this.env,
-      mostMs: commandMs,
+      maxMs: commandMs,
     });
     const { sessions } = JSON.parse(out) as { sessions: { id: string; home: string; status: string }[] };
     return new Map(sessions.filter(({ home }) => home.startsWith(this.root)).map(({ id, status }) => [id, status]));
@@ -177,7 +169,7 @@ class Tour {
     rmSync(join(this.root, ".agentctl"), { recursive: true });
     const after = await this.states();
     const same = before.size === after.size && [...before].every(([id, word]) => after.get(id) === word);
-    if (!same) throw new AgentctlError("failed", "a status changed when agentctl's notes were deleted: this is a bug");
+    if (!same) throw new Failure("demo-failed", { problem: "status-changed" });
   }
 
   private say(text: string): void {

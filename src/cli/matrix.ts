@@ -1,4 +1,5 @@
-// A sweep as a file: what all its sessions share, and a list whose array values multiply out. Every mistake is told with its line.
+// Reads a matrix file: values that all sessions share, and a list of sessions. A list as a value makes one session per item.
+// Every error names its line.
 import {
   isAlias,
   isMap,
@@ -10,11 +11,10 @@ import {
   type YAMLError,
   type YAMLMap,
 } from "yaml";
-import { adapterNamed } from "../adapters/registry.ts";
-import { AgentctlError } from "../core/problem.ts";
-import { noAgentText } from "./launch-order.ts";
+import { UsageError } from "../core/failure.ts";
+import { agentNamed, noAgentText } from "../service/agent-names.ts";
 
-/** One session of the sweep, as the flags that it stands for. */
+/** One session of the sweep, as flags of launch. */
 export type SlotFlags = Readonly<Record<string, readonly string[]>>;
 
 export interface Matrix {
@@ -22,37 +22,20 @@ export interface Matrix {
   slots: SlotFlags[];
 }
 
-const sharedFlags: Record<string, { flag: string; several?: true }> = {
-  prompt: { flag: "--prompt" },
-  cwd: { flag: "--cwd" },
-  spec: { flag: "--spec" },
-  context: { flag: "--context", several: true },
-  setup: { flag: "--setup" },
-  base: { flag: "--base" },
-  group: { flag: "--group" },
-  permission: { flag: "--permission" },
-};
+/** Each key is a flag of the same name; only `context` accepts a list. */
+const sharedKeys = ["prompt", "cwd", "spec", "context", "setup", "base", "group", "permission"];
+const slotKeys = ["agent", "model", "permission", "prompt", "base"];
 
-const hookFlags: Record<string, { flag: string }> = { start: { flag: "--on-start" }, exit: { flag: "--on-exit" } };
-
-const slotFlags: Record<string, { flag: string }> = {
-  agent: { flag: "--agent" },
-  model: { flag: "--model" },
-  permission: { flag: "--permission" },
-  prompt: { flag: "--prompt" },
-  base: { flag: "--base" },
-};
-
-/** More than anybody wants to begin; arrays multiply out faster than they look. */
+/** A few lists multiply to a large number of sessions. */
 const mostSlots = 1000;
 
 export function parseMatrix(text: string, source: string): Matrix {
   const lines = new LineCounter();
-  // Its own search for keys that stand twice compares each with each.
+  // The parser's own search for duplicate keys compares every key with every other.
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false });
-  const wrongAt = (offset: number, message: string): AgentctlError =>
-    new AgentctlError("usage", `${source}:${lines.linePos(offset).line}: ${message}`);
-  const wrong = (node: unknown, message: string): AgentctlError =>
+  const wrongAt = (offset: number, message: string): UsageError =>
+    new UsageError(`${source}:${lines.linePos(offset).line}: ${message}`);
+  const wrong = (node: unknown, message: string): UsageError =>
     wrongAt((node as Node | null)?.range?.[0] ?? 0, message);
   const [broken] = [...document.errors, ...document.warnings];
   if (broken !== undefined) throw wrongAt(broken.pos[0], mistakeText(broken));
@@ -62,11 +45,11 @@ export function parseMatrix(text: string, source: string): Matrix {
   const word = (node: unknown, key: string): string => {
     if (isAlias(node)) throw wrong(node, `${key} must be a text, not an alias`);
     const value = isScalar(node) ? node.value : undefined;
-    // A number as it was written: 4.10 is another model than 4.1.
+    // A number keeps its spelling: 4.10 and 4.1 are different models.
     const text = isScalar(node) && typeof value === "number" ? (node.source ?? String(value)) : value;
     if (typeof text !== "string") throw wrong(node ?? top, `${key} must be a text`);
-    if (text.includes("\0")) throw wrong(node, `${key} holds a NUL character`);
-    if (key === "agent" && adapterNamed(text) === null) throw wrong(node, noAgentText(text));
+    if (text.includes("\0")) throw wrong(node, `${key} contains a NUL character`);
+    if (key === "agent" && agentNamed(text) === null) throw wrong(node, noAgentText(text));
     return text;
   };
   const words = (node: unknown, key: string): string[] => {
@@ -79,7 +62,7 @@ export function parseMatrix(text: string, source: string): Matrix {
     return map.items.map(({ key, value }) => {
       const name = word(key, "a key");
       if (!known.includes(name)) throw wrong(key, `unknown key ${name} (known: ${known.join(", ")})`);
-      if (seen.has(name)) throw wrong(key, `${name} stands here twice`);
+      if (seen.has(name)) throw wrong(key, `${name} is given twice`);
       seen.add(name);
       return [name, value];
     });
@@ -87,21 +70,18 @@ export function parseMatrix(text: string, source: string): Matrix {
 
   const shared: Record<string, string[]> = {};
   let slots: SlotFlags[] | null = null;
-  for (const [key, value] of fields(top, [...Object.keys(sharedFlags), "hooks", "matrix"])) {
-    const plain = sharedFlags[key];
-    if (plain !== undefined) shared[plain.flag] = plain.several === true ? words(value, key) : [word(value, key)];
+  for (const [key, value] of fields(top, [...sharedKeys, "hooks", "matrix"])) {
+    if (sharedKeys.includes(key)) shared[`--${key}`] = key === "context" ? words(value, key) : [word(value, key)];
     else if (key === "hooks") {
       if (!isMap(value)) throw wrong(value, "hooks must be a map with start and exit");
-      for (const [name, command] of fields(value, Object.keys(hookFlags)))
-        shared[hookFlags[name]?.flag ?? ""] = [word(command, `hooks.${name}`)];
+      for (const [name, command] of fields(value, ["start", "exit"]))
+        shared[`--on-${name}`] = [word(command, `hooks.${name}`)];
     } else {
       if (!isSeq(value) || value.items.length === 0) throw wrong(value, "matrix must be a list of sessions");
       slots = [];
       for (const item of value.items) {
         if (!isMap(item)) throw wrong(item, "each entry of matrix must be a map with agent");
-        const entries = fields(item, Object.keys(slotFlags)).map(
-          ([name, values]) => [slotFlags[name]?.flag ?? "", words(values, name)] as const,
-        );
+        const entries = fields(item, slotKeys).map(([name, values]) => [`--${name}`, words(values, name)] as const);
         if (!entries.some(([flag]) => flag === "--agent")) throw wrong(item, "an entry of matrix needs an agent");
         const count = entries.reduce((product, [, values]) => product * values.length, 1);
         if (slots.length + count > mostSlots) throw wrong(item, `more than ${mostSlots} sessions`);
@@ -113,14 +93,14 @@ export function parseMatrix(text: string, source: string): Matrix {
   return { shared, slots };
 }
 
-/** Without the place, which is said already, and without advice for programmers. */
+/** Without the position, which the message already has, and without advice for programmers. */
 function mistakeText({ code, message }: YAMLError): string {
-  if (code === "MULTIPLE_DOCS") return "one document, please";
+  if (code === "MULTIPLE_DOCS") return "only one YAML document is allowed";
   if (/call stack/.test(message)) return "nested too deeply";
   return (message.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
 }
 
-/** Every value of the one with every value of the others. */
+/** All combinations of the values, as the flags of one session each. */
 function combinations(entries: readonly (readonly [flag: string, values: readonly string[]])[]): SlotFlags[] {
   return entries.reduce<SlotFlags[]>(
     (all, [flag, values]) => all.flatMap((before) => values.map((value) => ({ ...before, [flag]: [value] }))),

@@ -1,12 +1,12 @@
-// Messages as people read them: what was said in full, what tools did on one line each.
-import type { Message } from "../adapters/adapter.ts";
+// Messages as people read them: prompts and answers in full, tool calls and results on one line each.
 import { cut, oneLine, plainText, wrap } from "../lib/width.ts";
+import type { ConversationMessage } from "../service/conversation.ts";
+import { time } from "../service/session-json.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
-import { type Colour, paint, terminalOf } from "./render.ts";
-import { time } from "./session-json.ts";
+import { type Colour, localTime, paint, terminalOf } from "./render.ts";
 
-const colours: Record<Message["role"], Colour> = {
+const colours: Record<ConversationMessage["role"], Colour> = {
   user: "cyan",
   agent: "green",
   tool: "yellow",
@@ -14,13 +14,16 @@ const colours: Record<Message["role"], Colour> = {
   note: "red",
 };
 
-/** `most`: lines of one message; the rest is counted. */
-export function messageText(context: Context, most = Number.POSITIVE_INFINITY): (message: Message) => string {
+/** `most`: lines of one message to show; the rest is counted. */
+export function messageText(
+  context: Context,
+  most = Number.POSITIVE_INFINITY,
+): (message: ConversationMessage) => string {
   const terminal = terminalOf(context);
-  // Who reads a pipe wants the lines as they were said.
+  // A pipe gets the lines as they were written.
   const columns = isTerminal(1) || context.env["COLUMNS"] ? terminal.columns : Number.POSITIVE_INFINITY;
   return ({ at, role, text, tool }) => {
-    const when = localTime(at);
+    const when = localTime(at) ?? "";
     const head = [when, role, tool === null ? "" : oneLine(tool)].filter((word) => word !== "").join(" ");
     const painted = `${paint(when, "dim", terminal)} ${paint(head.slice(when.length).trim(), colours[role], terminal)}`;
     if (role !== "user" && role !== "agent") {
@@ -33,13 +36,22 @@ export function messageText(context: Context, most = Number.POSITIVE_INFINITY): 
   };
 }
 
-/** As the clock on the wall shows it. */
-function localTime(at: number | null): string {
-  if (at === null || time(at) === null) return "";
-  const date = new Date(at);
-  const two = (part: number): string => String(part).padStart(2, "0");
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-}
+export const messageJson = ({ at, role, text, tool }: ConversationMessage) => ({ at: time(at), role, text, tool });
 
-export const messageJson = ({ at, role, text, tool }: Message) => ({ at: time(at), role, text, tool });
+/** The note on skipped lines; "" if there are none. `missing`: the continued session, if its record is gone. */
+export function skippedText({
+  broken,
+  unknown,
+  missing,
+}: {
+  broken: number;
+  unknown: number;
+  missing: string | null;
+}): string {
+  const notes = [
+    broken > 0 ? `${broken} broken ${broken === 1 ? "line" : "lines"} skipped` : null,
+    unknown > 0 ? `${unknown} ${unknown === 1 ? "line" : "lines"} of an unknown kind skipped` : null,
+    missing === null ? null : `it continues ${missing}, but the record of that session is gone`,
+  ];
+  return notes.map((note) => (note === null ? "" : `agentctl: ${note}\n`)).join("");
+}

@@ -1,72 +1,40 @@
-// One command from its beginning to its exit code. The only place that turns errors into text.
+// Runs one command and returns its exit code.
 import { userInfo } from "node:os";
-import { AgentctlError, exitCodes } from "../core/problem.ts";
-import { AnswerLost, ReaderGone, writeErr, writeOut } from "../sys/stdout.ts";
+import { writeErr, writeOut } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
-export async function perform(action: (context: Context) => Promise<number>): Promise<number> {
+export async function perform(action: (context: Context) => Promise<number>, args: readonly string[]): Promise<number> {
+  const dashes = args.indexOf("--");
+  const wantsJson = (dashes === -1 ? args : args.slice(0, dashes)).includes("--json");
+  // --json promises one value: a command that has printed its answer before it fails prints no second one.
+  let hasAnswered = false;
+  const context = contextOf({ ...process.env }, (text) => {
+    hasAnswered ||= text.length > 0;
+    writeOut(text);
+  });
   try {
-    return await Promise.race([action(contextOf({ ...process.env })), uncaught()]);
+    return await Promise.race([action(context), uncaught()]);
   } catch (error) {
-    return failure(error);
+    const { reportFailure } = await import("./report-failure.ts");
+    return reportFailure(error, wantsJson && !hasAnswered, context);
   }
 }
 
-/** An error that no caller awaits. The runtime would print its text as it is, with whatever a terminal obeys in it. */
+/** Catches errors that no caller awaits. The runtime would print them with any escape sequences in their text. */
 const uncaught = (): Promise<never> =>
   new Promise((_, reject) => {
     process.on("uncaughtException", reject);
     process.on("unhandledRejection", reject);
   });
 
-/** With a plain copy: process.env itself takes milliseconds to go through a few times. */
-const contextOf = (given: Context["env"]): Context => ({
-  // cron and services leave HOME out; the user has one all the same.
+/** Takes a plain copy of the environment: reading process.env itself several times takes milliseconds. */
+const contextOf = (given: Context["env"], out: Context["out"]): Context => ({
+  // cron and services leave HOME unset.
   env: given["HOME"] ? given : { ...given, HOME: userInfo().homedir },
-  // Asked for only where needed: it costs a call.
+  // A getter, because most commands do not need this system call.
   get cwd() {
     return process.cwd();
   },
-  out: writeOut,
+  out,
   err: writeErr,
 });
-
-/** What the machine does not have or allow is no mistake of ours. */
-const limits = [
-  "ENOTDIR",
-  "EISDIR",
-  "ELOOP",
-  "ENAMETOOLONG",
-  "ENOSPC",
-  "EDQUOT",
-  "EROFS",
-  "EACCES",
-  "EPERM",
-  "EIO",
-  "EMFILE",
-  "ENFILE",
-  "ENOMEM",
-];
-
-const isOfSystem = (error: unknown): error is Error =>
-  error instanceof AnswerLost || (error instanceof Error && "code" in error && limits.includes(String(error.code)));
-
-/** A message may quote other programs. None of their lines may begin like one of ours. */
-const indented = (text: string): string => text.replaceAll("\nagentctl:", "\n  agentctl:");
-
-function failure(error: unknown): number {
-  if (error instanceof ReaderGone) return 0;
-  const known = error instanceof AgentctlError;
-  const text = known
-    ? `${error.message}\n${error.hint === null ? "" : `  ${error.hint}\n`}`
-    : isOfSystem(error)
-      ? `${error.message}\n`
-      : `this should not happen: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
-  try {
-    writeErr(`agentctl: ${indented(text)}`);
-  } catch (lost) {
-    // Nobody can be told; the exit code still can.
-    if (!(lost instanceof Error)) throw lost;
-  }
-  return known ? exitCodes[error.code] : exitCodes.failed;
-}

@@ -1,7 +1,6 @@
-// The prompt of a launch, a run or a send: words, -p, a file, or stdin. Text, whole, and not empty.
+// The prompt of a launch, a run or a send: words, -p, a file, or stdin. Reads it whole and checks that it is text.
 import { closeSync, fstatSync, openSync } from "node:fs";
-import type { Adapter } from "../adapters/adapter.ts";
-import { AgentctlError } from "../core/problem.ts";
+import { Failure, UsageError } from "../core/failure.ts";
 import { errorCode, failureText } from "../observe/failure.ts";
 import { readToEnd } from "../sys/stdin.ts";
 import { isTerminal } from "../sys/stdout.ts";
@@ -12,43 +11,32 @@ export const promptFlags: readonly FlagSpec[] = [
   { flag: "--file", short: "-F", value: "FILE", help: "the prompt from a file" },
 ];
 
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
-/** `words`: what is left of the words once everything else was taken from them. */
+/** `words`: the words that are not an agent or a reference. */
 export function readPrompt(args: Arguments, words: readonly string[], command: string): string {
   const [word, extra] = words;
   const meant = branchMeant(args, words);
-  if (extra !== undefined) throw usage(`one prompt, please: put it in quotes (what is "${extra}"?)`, command, meant);
+  if (extra !== undefined) throw usage(`put the prompt in quotes; unexpected argument: ${extra}`, command, meant);
   const sources = [word, args.one("--prompt"), args.one("--file")].filter((source) => source != null);
   if (sources.length > 1) throw usage("the prompt was given twice", command, meant);
   if (sources.length === 0) throw noPrompt(command);
   const file = args.one("--file");
   const bytes = file !== null && file !== "-" ? readFile(file) : word === "-" || file === "-" ? readStdin() : null;
   const text = bytes === null ? (word ?? args.one("--prompt") ?? "") : decode(bytes);
-  if (text.includes("\0")) throw usage("the prompt holds a NUL character, which no agent takes", command);
+  if (text.includes("\0")) throw usage("the prompt contains a NUL character, which no agent accepts", command);
   if (text.trim() === "") throw usage("the prompt is empty", command);
   return text;
 }
 
-/** One of these words stands where the branch of --worktree would, if that were given without =. */
+/** A word right after --worktree may be meant as its branch, which needs =. */
 export function branchMeant(args: Arguments, words: readonly string[]): string | null {
   const word = args.behind("--worktree");
   return word !== null && words.includes(word) && !/\s/.test(word) ? `--worktree=${word}` : null;
 }
 
-export const noPrompt = (command: string): AgentctlError =>
+export const noPrompt = (command: string): UsageError =>
   usage(`${command} needs a prompt: TEXT, -p TEXT, -F FILE, or - for standard input`, command);
-
-/** Agents that take it as an argument: everybody can read it there, and the system limits its length. */
-export function checkPromptFits(prompt: string, adapter: Adapter): void {
-  const bytes = Buffer.byteLength(prompt);
-  if (adapter.invocation.promptBy === "stdin" || bytes < longestArgument) return;
-  const message = `the prompt is ${bytes} bytes long; ${adapter.title} takes it as an argument, which may have ${longestArgument}`;
-  throw new AgentctlError("usage", message, { hint: "put the text into a file and let the prompt name it" });
-}
-
-/** MAX_ARG_STRLEN of Linux. */
-const longestArgument = 128 * 1024;
 
 function readFile(path: string): Buffer {
   try {
@@ -65,14 +53,13 @@ function readFile(path: string): Buffer {
 }
 
 function unreadable(source: string, error: unknown): unknown {
-  if (error instanceof AgentctlError) return error;
+  if (error instanceof Failure) return error;
   const why = errorCode(error) === "ENOENT" ? "no such file" : failureText(error);
-  return new AgentctlError("usage", `cannot read the prompt from ${source}: ${why}`, { cause: error });
+  return new UsageError(`cannot read the prompt from ${source}: ${why}`, { cause: error });
 }
 
 function readStdin(): Buffer {
-  if (isTerminal(0))
-    throw new AgentctlError("usage", "standard input is a terminal", { hint: "echo TEXT | agentctl launch … -" });
+  if (isTerminal(0)) throw new UsageError("standard input is a terminal", { hint: "echo TEXT | agentctl launch … -" });
   try {
     return readAll(0);
   } catch (error) {
@@ -81,8 +68,8 @@ function readStdin(): Buffer {
 }
 
 function readAll(fd: number): Buffer {
-  const bytes = readToEnd(fd, mostBytes);
-  if (bytes === null) throw new AgentctlError("usage", `the prompt is longer than ${mostBytes} bytes`);
+  const bytes = readToEnd(fd, maxBytes);
+  if (bytes === null) throw new UsageError(`the prompt is longer than ${maxBytes} bytes`);
   return bytes;
 }
 
@@ -90,6 +77,6 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw new AgentctlError("usage", "the prompt is no text: not UTF-8", { cause: error });
+    throw new UsageError("the prompt is not text: not UTF-8", { cause: error });
   }
 }

@@ -1,6 +1,9 @@
-// Tables, colours and durations for people. Knows terminals, not statuses: what a word means is decided elsewhere.
+// Tables, colours and durations for people.
+
+import type { Problem } from "../core/problem.ts";
 import { cut, oneLine, pad, width } from "../lib/width.ts";
 import { type Control, isTerminal, sealed, terminalSize } from "../sys/stdout.ts";
+import { problemText } from "../words/problems.ts";
 import type { Context } from "./command.ts";
 
 export interface Terminal {
@@ -10,7 +13,7 @@ export interface Terminal {
 
 const plainColumns = 120;
 
-/** Without a terminal lines are not cut to 80: whoever reads the pipe wants the text. */
+/** Without a terminal lines are longer than 80 columns: programs that read a pipe need the text. */
 export function terminalOf({ env }: Context): Terminal {
   const columns = terminalSize()?.columns ?? null;
   const asked = Number(env["COLUMNS"]);
@@ -18,7 +21,7 @@ export function terminalOf({ env }: Context): Terminal {
   return { columns: columns ?? wide, colour: isTerminal(1) && !env["NO_COLOR"] && env["TERM"] !== "dumb" };
 }
 
-export type Colour = Exclude<Control, "plain" | "home" | "clear-below">;
+export type Colour = Exclude<Control, "plain" | "home" | `${string}-${string}`>;
 
 export const paint = (text: string, colour: Colour | null, { colour: on }: Terminal): string =>
   on && colour !== null ? `${sealed(colour)}${text}${sealed("plain")}` : text;
@@ -27,6 +30,7 @@ const statusColours: Record<string, Colour> = {
   waiting: "yellow",
   working: "green",
   idle: "blue",
+  starting: "cyan",
   unclear: "cyan",
   unknown: "red",
   failed: "red",
@@ -42,6 +46,8 @@ export interface Column {
   most?: number;
   /** On a narrow terminal the columns with the highest number go first; without one it stays. */
   dropped?: number;
+  /** Paths lose their middle: the last folder says most. */
+  shortened?: "middle";
 }
 
 export interface Cell {
@@ -49,8 +55,20 @@ export interface Cell {
   colour?: Colour;
 }
 
-/** What the last column needs to be worth reading. */
-const leastForLast = 24;
+/** The width that the last column needs to be worth reading. */
+const leastForLast = (available: number): number => Math.min(24, Math.floor(available / 5));
+
+/** Shortens a text in its middle: the end of a path says most. */
+export function cutMiddle(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  const head = cut(text, Math.ceil(columns / 3));
+  let tail = "";
+  for (const character of [...text].toReversed()) {
+    if (width(head) + width(character + tail) > columns) break;
+    tail = character + tail;
+  }
+  return head + tail;
+}
 
 export function table(columns: readonly Column[], rows: readonly (readonly Cell[])[], terminal: Terminal): string {
   const texts = rows.map((row) => row.map((cell) => ({ ...cell, text: oneLine(cell.text) })));
@@ -66,7 +84,8 @@ export function table(columns: readonly Column[], rows: readonly (readonly Cell[
       .map((index, position) => {
         const cell = cells[index] ?? { text: "" };
         const isLast = position === kept.length - 1;
-        const text = cut(cell.text, isLast ? last : (widths[index] ?? 0));
+        const shorten = columns[index]?.shortened === "middle" ? cutMiddle : cut;
+        const text = shorten(cell.text, isLast ? last : (widths[index] ?? 0));
         return paint(isLast ? text : pad(text, widths[index] ?? 0), cell.colour ?? null, terminal);
       })
       .join("  ")
@@ -78,7 +97,7 @@ export function table(columns: readonly Column[], rows: readonly (readonly Cell[
 function keptColumns(columns: readonly Column[], widths: readonly number[], available: number): number[] {
   const kept = columns.map((_, index) => index);
   const used = () => kept.slice(0, -1).reduce((sum, index) => sum + (widths[index] ?? 0) + 2, 0);
-  while (available - used() < leastForLast) {
+  while (available - used() < leastForLast(available)) {
     const candidates = kept.filter((index) => columns[index]?.dropped !== undefined);
     const [first] = candidates.toSorted((a, b) => (columns[b]?.dropped ?? 0) - (columns[a]?.dropped ?? 0));
     if (first === undefined) break;
@@ -96,6 +115,17 @@ export function shortDuration(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
+/** "2026-11-18 13:45:10+01:00": local time with its offset. null: not a time of any calendar. */
+export function localTime(at: number | null): string | null {
+  if (at === null || !(Math.abs(at) <= 8.64e15)) return null;
+  const date = new Date(at);
+  const offset = -date.getTimezoneOffset();
+  const two = (part: number): string => String(Math.trunc(Math.abs(part))).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return `${day} ${clock}${offset < 0 ? "-" : "+"}${two(offset / 60)}:${two(offset % 60)}`;
+}
+
 /** "$1.24"; "~$1.24" where it is an estimate. */
 export function costText({
   costUsd,
@@ -108,6 +138,9 @@ export function costText({
   const digits = costUsd > 0 && costUsd < 0.01 ? 4 : 2;
   return `${costSource === "agent" ? "" : "~"}$${costUsd.toFixed(digits)}`;
 }
+
+export const deniedText = (count: number): string =>
+  count === 1 ? "1 tool call was denied" : `${count} tool calls were denied`;
 
 /** "950", "12.3k", "4.5M". */
 export function shortCount(count: number): string {
@@ -129,15 +162,21 @@ export function homeRelative(path: string, { env }: Context): string {
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
-/** The same inside a sentence. */
+/** Shortens every path below the home directory inside a sentence. */
 export const withTilde = (text: string, { env }: Context): string =>
   env["HOME"] && env["HOME"] !== "/" ? text.replaceAll(`${env["HOME"]}/`, "~/") : text;
 
+/** For counting a record: one that cannot be read is reported on stderr. */
+export const countingFor = ({ env, err }: Context) => ({
+  env,
+  onUnreadable: (message: string) => err(`agentctl: ${oneLine(message)}\n`),
+});
+
 /** Problems go to stderr, so that stdout stays the answer. */
-export function problemLines(problems: readonly { source: string; message: string }[]): string {
+export function problemLines(problems: readonly Pick<Problem, "source" | "detail">[]): string {
   const shown = problems
     .slice(0, 5)
-    .map(({ source, message }) => `agentctl: ${oneLine(source)}: ${oneLine(message)}\n`);
+    .map((problem) => `agentctl: ${oneLine(problem.source)}: ${oneLine(problemText(problem))}\n`);
   const more = problems.length > 5 ? `agentctl: … and ${problems.length - 5} more; agentctl doctor shows them\n` : "";
   return shown.join("") + more;
 }

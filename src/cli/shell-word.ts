@@ -1,8 +1,8 @@
-// One word as a shell reads it, for lines that a person may paste.
+// Quotes a word for a shell, in lines that a person may paste.
 
 import { plainText } from "../lib/width.ts";
 
-/** A directory's name may hold anything. What the printer would take out of it is written as bytes: the line must still lead there. */
+/** Control characters in a path are written as bytes: the printer would remove them, and the path would be wrong. */
 export function shellWord(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
   if (!/[\n\t]/.test(text) && plainText(text) === text) return `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,15 +1,20 @@
 // agentctl status: one session, all its facts.
-import type { HookKind } from "../control/hook-runs.ts";
-import { launchFiles } from "../control/notes.ts";
-import { lastLines } from "../control/output.ts";
+
 import { jsonLine, oneLine } from "../lib/width.ts";
-import { usage } from "./arguments.ts";
+import { evidenceJson } from "../service/evidence-json.ts";
+import { hookLog, lastOutput } from "../service/launch-output.ts";
+import { lookAtRows, type SessionRow, withPanes } from "../service/look.ts";
+import { lookFor, resolve } from "../service/reference.ts";
+import { sessionJson, statusWord } from "../service/session-json.ts";
+import { count } from "../service/usage.ts";
+import { shownReason } from "../words/reasons.ts";
+import { referenceIn } from "./arguments.ts";
 import type { Command, Context } from "./command.ts";
-import { count } from "./count.ts";
-import { lookFor, resolve } from "./reference.ts";
 import {
   costText,
+  countingFor,
   homeRelative,
+  localTime,
   paint,
   problemLines,
   shortDuration,
@@ -17,18 +22,16 @@ import {
   type Terminal,
   terminalOf,
 } from "./render.ts";
-import { evidenceJson, sessionJson, statusWord, time } from "./session-json.ts";
-import { lookAtRows, type Row, withPanes } from "./sessions.ts";
 
 export const status: Command = {
-  usage: "agentctl status <ref> [--json]",
-  summary: "Shows one session with all its facts.",
+  usage: "agentctl status REF [--json]",
+  summary: "Show all facts about one session.",
   notes:
-    "<ref> is an id, a unique prefix of one, a name, pid:<n>, . (the session of this place) or @self (the one we run in).",
-  flags: [{ flag: "--json", help: "print JSON, with the evidence" }],
+    "REF is a session id, a unique prefix of it, a name, pid:<n>, launch:<id>, . (the session in this directory), @last (the\nnewest launch) or @self (the session that this command runs in).",
+  flags: [{ flag: "--json", help: "JSON output, with the evidence" }],
   examples: [
     ["agentctl status 3f2a1b9c", "by the prefix that list shows"],
-    ["agentctl status .", "the session of this directory"],
+    ["agentctl status .", "the session in this directory"],
     ["agentctl status pid:4711 --json", "for scripts"],
   ],
   async run(args, context) {
@@ -39,40 +42,39 @@ export const status: Command = {
   },
 };
 
-/** With its pane, and counted in full. */
-export async function wholeRow(seen: Row, context: Context): Promise<Row> {
+/** Adds its tmux pane and the totals of its record. */
+export async function wholeRow(seen: SessionRow, context: Context): Promise<SessionRow> {
   const [withPane = seen] = await withPanes([seen], context);
-  return await count(withPane, context);
+  return await count(withPane, countingFor(context));
 }
 
-export const statusJson = (row: Row): string => jsonLine({ ...sessionJson(row), ...evidenceJson(row.session) });
+export const statusJson = (row: SessionRow): string => jsonLine({ ...sessionJson(row), ...evidenceJson(row.session) });
 
-/** The session a person means, with the time of the look. */
+/** The session that a reference means, with the time of the look. */
 export async function oneRow(
   words: readonly string[],
   command: string,
   context: Context,
-): Promise<{ row: Row; at: number }> {
-  const [reference, extra] = words;
-  if (reference === undefined) throw usage(`${command} needs a session`, command);
-  if (extra !== undefined) throw usage(`${command} takes one session, not also ${extra}`, command);
+): Promise<{ row: SessionRow; at: number }> {
+  const reference = referenceIn(words, command);
   const { all } = await lookFor([reference], context, lookAtRows);
   context.err(problemLines(all.problems));
   return { row: resolve(reference, all, context), at: all.at };
 }
 
-export function headline({ session, ref, launch }: Row, terminal: Terminal): string {
+export function headline({ session, ref, launch }: SessionRow, terminal: Terminal): string {
   const word = statusWord(session);
   const name = launch?.name == null ? "" : ` (${oneLine(launch.name)})`;
-  const reason = session.reason === null ? "" : `: ${oneLine(session.reason)}`;
+  const shown = shownReason(session.reason);
+  const reason = shown === null ? "" : `: ${oneLine(shown)}`;
   return `${paint(ref, "bold", terminal)}${name} ${session.agent} is ${paint(word, statusColour(word), terminal)}${reason}\n`;
 }
 
-function statusText(row: Row, at: number, context: Context, terminal: Terminal): string {
+function statusText(row: SessionRow, at: number, context: Context, terminal: Terminal): string {
   const json = sessionJson(row);
   const { session } = row;
   const age = (ms: number | null): string | null =>
-    ms === null || time(ms) === null ? null : `${time(ms)} (${shortDuration(at - ms)} ago)`;
+    ms === null || localTime(ms) === null ? null : `${localTime(ms)} (${shortDuration(at - ms)} ago)`;
   const facts: [string, string | null][] = [
     ["id", json.id],
     ["state", json.state],
@@ -104,7 +106,7 @@ function statusText(row: Row, at: number, context: Context, terminal: Terminal):
     ["version", json.agentVersion],
     ["record", session.record === null ? null : homeRelative(session.record.source, context)],
     ["group", json.launch?.group ?? null],
-    ["labels", labelsText(json.launch?.labels ?? {})],
+    ["labels", labelsText(json.labels)],
     ["exit status", json.launch?.exit == null ? null : String(json.launch.exit.status)],
     ["on start", hookText(row, "start", at, context)],
     ["on exit", hookText(row, "exit", at, context)],
@@ -121,28 +123,26 @@ const labelsText = (labels: Record<string, string>): string | null =>
     .map(([key, value]) => `${key}=${value}`)
     .join(" ") || null;
 
-/** How a hook went; where it did not go well, with the file that has its words. */
-function hookText({ launch }: Row, kind: HookKind, at: number, context: Context): string | null {
+/** How a hook ended; if it failed, with the file that has its output. */
+function hookText({ launch }: SessionRow, kind: "start" | "exit", at: number, context: Context): string | null {
   if (launch === null || launch.hooks[kind] === null) return null;
   const run = launch.hookRuns[kind];
   if (run === null) return "not run yet";
   const age = `${shortDuration(at - Date.parse(run.endedAt ?? run.begunAt))} ago`;
   const when = run.late ? `${age}, late` : age;
-  if (run.state === "running") return `running, since ${run.begunAt} (${when})`;
-  const { startLog, exitLog } = launchFiles(context.env, launch.id);
-  const log = homeRelative(kind === "start" ? startLog : exitLog, context);
+  if (run.state === "running") return `running since ${localTime(Date.parse(run.begunAt))} (${when})`;
+  const log = homeRelative(hookLog(launch.id, kind, context), context);
   if (run.problem !== null) return `not run (${when}): ${run.problem}`;
   if (run.state !== "ended") return `cut off (${when}); its output: ${log}`;
-  if (run.timedOut) return `ended after its time was over (${when}); its output: ${log}`;
+  if (run.timedOut) return `ended by its time limit (${when}); its output: ${log}`;
   return run.status === 0 ? `done (${when})` : `failed: exit status ${run.status} (${when}); its output: ${log}`;
 }
 
-/** What a launched agent said last, where that may explain how it ended. */
-function outputTail({ session, launch }: Row, context: Context): string {
-  const { status } = session;
-  if (launch === null || status.state !== "stopped" || status.outcome === "completed") return "";
-  const { out, err } = launchFiles(context.env, launch.id);
-  return tailText("its output", lastLines(err) || lastLines(out));
+/** The last output of a launched agent, where that may explain how it ended. */
+function outputTail(row: SessionRow, context: Context): string {
+  const { status } = row.session;
+  if (status.state !== "stopped" || status.outcome === "completed") return "";
+  return tailText("its output", lastOutput(row, context));
 }
 
 export const tailText = (whose: string, text: string): string =>

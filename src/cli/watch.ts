@@ -1,35 +1,66 @@
-// Shows an answer again whenever it changes, until the person has seen enough.
+// Shows an answer again whenever it changes: full screen on a terminal, one text per change in a pipe.
+import { exitCodes } from "../core/problem.ts";
 import { pause } from "../lib/deadline.ts";
+import { readKeys } from "../sys/keys.ts";
 import { isTerminal, sealed, terminalSize } from "../sys/stdout.ts";
 import type { Context } from "./command.ts";
 
 interface Answer {
   text: string;
-  /** The same as long as nothing has changed but the time. */
+  /** Changes only if something other than the time has changed. */
   fingerprint(): string;
   problems: string;
 }
 
+type LookAgain = () => Promise<Answer>;
+
 const pauseMs = 500;
 
-export async function watch(context: Context, look: () => Promise<Answer>): Promise<number> {
-  const onScreen = isTerminal(1);
+export async function watch(context: Context, look: LookAgain): Promise<number> {
+  return isTerminal(1) ? await watchOnScreen(context, look) : await watchInPipe(context, look);
+}
+
+async function watchInPipe(context: Context, look: LookAgain): Promise<never> {
   let before: { fingerprint: string | null; problems: string | null } = { fingerprint: null, problems: null };
   for (;;) {
-    const now = await look();
+    const { text, problems, ...now } = await look();
     const fingerprint = now.fingerprint();
-    // On a screen the ages move on, too; a pipe gets a line only when something is different.
-    if (onScreen) context.out(frame(fitting(now.text + now.problems, terminalSize()?.rows ?? 24)));
-    else if (fingerprint !== before.fingerprint) context.out(now.text);
-    if (!onScreen && now.problems !== before.problems) context.err(now.problems);
-    before = { fingerprint, problems: now.problems };
+    if (fingerprint !== before.fingerprint) context.out(text);
+    if (problems !== before.problems) context.err(problems);
+    before = { fingerprint, problems };
     await pause(pauseMs);
   }
 }
 
-const frame = (text: string): string => `${sealed("home")}${sealed("clear-below")}${text}`;
+/** Uses the alternate screen: afterwards the terminal shows its earlier content again. */
+async function watchOnScreen(context: Context, look: LookAgain): Promise<number> {
+  const left = Promise.withResolvers<number>();
+  const onSignal = (): void => left.resolve(exitCodes.interrupted);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, onSignal);
+  const stopKeys = readKeys((key) => {
+    if (key === "q") left.resolve(0);
+    if (key === "\u0003") left.resolve(exitCodes.interrupted);
+  });
+  context.out(sealed("enter-screen"));
+  try {
+    for (;;) {
+      const shown = look().then(({ text, problems }) => {
+        const rows = terminalSize()?.rows ?? 24;
+        context.out(`${sealed("home")}${sealed("clear-below")}${fitting(text + problems, rows)}`);
+        return pause(pauseMs);
+      });
+      const code = await Promise.race([left.promise, shown]);
+      if (typeof code === "number") return code;
+    }
+  } finally {
+    context.out(sealed("leave-screen"));
+    stopKeys();
+    for (const signal of signals) process.off(signal, onSignal);
+  }
+}
 
-/** The top of it: what scrolls away at every frame cannot be read. */
+/** The first lines that fit: lines that scroll away cannot be read. */
 function fitting(text: string, rows: number): string {
   const lines = text.split("\n").slice(0, -1);
   if (lines.length < rows) return text;

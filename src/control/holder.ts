@@ -1,21 +1,21 @@
-// The holder: a few lines of sh that start the agent in a kernel session of its own, keep its exit status, and end it when
-// its time is over or when the `agentctl run` that wanted it is gone. Its last act is to start the runner of on-exit. Killed,
-// it costs these (on-exit is late then), and nothing else.
+// The holder: a few lines of sh that start the agent in its own kernel session, write its exit status, and stop it at its time
+// limit or when the `agentctl run` that started it exits. At the end the holder starts the runner of the on-exit hook. If the
+// holder is killed, only these are lost: the exit status, the time limit, and a timely hook.
 import { selfCommand } from "../sys/self.ts";
 import { type HeldFiles, type SpawnedHolder, spawnHolder } from "../sys/spawn.ts";
-import { keptForAgent } from "./environment.ts";
+import { keptForAgent } from "./child-environment.ts";
 
-/** The first word behind the script: by it a holder is known in the process table. */
-const holderMark = "agentctl-holder";
+/** The first argument after the script identifies a holder in the process table. */
+const holderWord = "agentctl-holder";
 
 /**
- * The agent runs in the foreground: what a shell starts with & ignores SIGINT for good. Names begin with _agentctl: a
- * variable of the caller's with the same name would change under the agent's eyes. What only the agent is to have gets its
- * name in the agent's shell alone. The watches end with the agent; their
- * numbers are still ours then, since nobody but us could have reaped them. Where agentctl itself is gone, the time limit is
- * kept by hand: our children are ours until we have reaped them, and those that have become another program are the agent.
+ * The agent runs in the foreground: a shell makes its background jobs ignore SIGINT for good. Variables begin with _agentctl,
+ * because one with the name of a caller's variable would change that variable in the agent. Variables for the agent alone get
+ * their names only in its subshell. The watches are killed after the agent exits; their pids cannot be reused before this shell
+ * reaps them. If agentctl itself was removed, the script stops the agent without it: its children are safe to signal until it
+ * reaps them, and a child that runs another program than this script is the agent.
  */
-const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_given=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7 _agentctl_hook=$8 _agentctl_names=$9; shift 9
+const script = `_agentctl_exit=$1 _agentctl_tag=$2 _agentctl_session=$3 _agentctl_limit=$4 _agentctl_tied=$5 _agentctl_self=$6 _agentctl_main=$7 _agentctl_hook=$8 _agentctl_names=$9; shift 9
 trap '' HUP INT TERM QUIT
 _agentctl_signal() {
   for _agentctl_child in $(cat /proc/$$/task/$$/children 2>/dev/null); do
@@ -35,7 +35,7 @@ if [ -n "$_agentctl_tied" ]; then
 fi
 ( trap - HUP INT TERM QUIT; exec 4<&-
   export AGENTCTL_TAG="$_agentctl_tag" AGENTCTL_TAG_SID=$$
-  [ -z "$_agentctl_given" ] || export AGENTCTL_TAG_SESSION="$_agentctl_given"
+  [ -z "$_agentctl_session" ] || export AGENTCTL_TAG_SESSION="$_agentctl_session"
   for _agentctl_name in $_agentctl_names; do
     eval "export $_agentctl_name=\\"\\$${keptForAgent}$_agentctl_name\\""; unset "${keptForAgent}$_agentctl_name"
   done
@@ -48,45 +48,40 @@ if [ -n "$_agentctl_hook" ]; then
 fi
 `;
 
-/** Where the words of a holder stand in its arguments: sh, -c, the script, the mark, then these. */
-const position = { launch: 5, given: 6 } as const;
-
-/** The launch and the session ("<agent>:<id>", or null) of a holder, by its arguments; null: no holder. */
-export function heldIn(argv: readonly string[]): { launch: string; given: string | null } | null {
-  if (argv[3] !== holderMark) return null;
-  return { launch: argv[position.launch] ?? "", given: argv[position.given] || null };
+/** Reads the arguments of a process: sh, -c, the script, the word above, the exit file. null: it is not a holder. */
+export function holderIn(argv: readonly string[]): { launch: string; sessionName: string | null } | null {
+  const [, , , word, , launch = "", sessionName] = argv;
+  return word === holderWord ? { launch, sessionName: sessionName || null } : null;
 }
 
-export interface Held {
+export interface HolderOptions {
   launch: string;
-  /** "<agent>:<id>" where the id is known before the start. */
-  given: string | null;
+  /** "<agent>:<id>"; null: the agent chooses the id. */
+  sessionName: string | null;
   exitFile: string;
   limitMs: number | null;
-  /** Ends with the process that starts it. */
+  /** The agent is stopped when the process that starts the holder exits. */
   tied: boolean;
-  /** on-exit is to be run at its end. */
   hasExitHook: boolean;
   command: readonly string[];
   cwd: string;
   env: Readonly<Record<string, string | undefined>>;
-  /** Only in the agent's environment, not in that of its hooks. Names that a shell can use. */
+  /** Variables for the agent, not for its hooks. Their names must be valid in a shell. */
   agentOnly: Readonly<Record<string, string>>;
   files: HeldFiles;
 }
 
-export function startHolder(held: Held): SpawnedHolder {
-  const limit = held.limitMs === null ? "" : String(Math.ceil(held.limitMs / 1000));
+export function startHolder(options: HolderOptions): SpawnedHolder {
+  const { exitFile, launch, sessionName, limitMs, tied, hasExitHook, agentOnly, command, cwd, env, files } = options;
+  const limit = limitMs === null ? "" : String(Math.ceil(limitMs / 1000));
   const [agentctl = "", main = ""] = selfCommand();
-  const words = [held.exitFile, held.launch, held.given ?? "", limit, held.tied ? "tied" : "", agentctl, main];
-  const hook = held.hasExitHook ? held.cwd : "";
-  // Not among the words, which everybody on this machine can read.
-  const kept = Object.entries(held.agentOnly).map(([name, value]) => [`${keptForAgent}${name}`, value]);
-  const names = Object.keys(held.agentOnly).join(" ");
-  return spawnHolder(["/bin/sh", "-c", script, holderMark, ...words, hook, names, ...held.command], {
-    cwd: held.cwd,
-    env: { ...held.env, ...Object.fromEntries(kept) },
-    files: held.files,
-    tied: held.tied,
+  const names = Object.keys(agentOnly).join(" ");
+  const words = [exitFile, launch, sessionName ?? "", limit, tied ? "tied" : "", agentctl, main];
+  const hook = hasExitHook ? cwd : "";
+  // Not in the arguments, which every user of this host can read.
+  const kept = Object.entries(agentOnly).map(([name, value]) => [`${keptForAgent}${name}`, value]);
+  return spawnHolder(["/bin/sh", "-c", script, holderWord, ...words, hook, names, ...command], {
+    ...{ cwd, files, tied },
+    env: { ...env, ...Object.fromEntries(kept) },
   });
 }

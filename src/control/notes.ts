@@ -1,62 +1,71 @@
-// Launch notes: what a person said at a launch and no agent knows (name, group, labels, prompt). They decorate rows; they
-// never create one and no status looks at them. Deleting them loses labels, nothing else.
+// Launch notes: the facts of a launch that no agent records (name, group, labels, prompt). They are added to rows after statuses
+// are derived: a note never creates a row and never changes a status.
 import { fsyncSync, unlinkSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { fieldsOf, isUuid, textIn } from "../adapters/fields.ts";
-import { type Permission, permissions } from "../adapters/invocation.ts";
-import { AgentctlError, type Problem } from "../core/problem.ts";
+import { fieldsOf, isUuid, textIn } from "../agents/fields.ts";
+import { type Permission, permissions } from "../agents/invocation.ts";
+import { Failure } from "../core/failure.ts";
+import type { Problem, ProblemDetail } from "../core/problem.ts";
+import type { Session } from "../core/session.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { errorCode, failureText, isGone } from "../observe/failure.ts";
+import { failureOf, isError, isGone, tryOr } from "../observe/failure.ts";
 import { findFiles, readWhole } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { distrustOf, withOwnFile } from "../observe/own-files.ts";
-import { type HookKind, type ReadHookRun, readHookRun } from "./hook-runs.ts";
+import { type HookKind, type ReadHookRun, readHookRun } from "./hooks/hook-run.ts";
 
 export interface LaunchNote {
   id: string;
+  /** agentctl did not launch the session: a person named or labelled it later. */
+  byHand?: boolean;
   agent: string;
   home: string;
-  /** null: the agent has not told it yet; until then the launch is known by the tag of its process. */
+  /** null: not known yet; until then the tag of the agent's process ties it to the launch. */
   session: string | null;
   name: string | null;
   group: string | null;
   labels: Record<string, string>;
   at: string;
   permission: Permission | null;
-  /** Its beginning. */
+  /** The first characters of the prompt. */
   prompt: string | null;
-  /** The session that this one was launched from, if it was launched from inside of one. */
+  /** The session that launched this one; null: a person did. */
   launchedBy: string | null;
-  /** The file that says what is to be done, as a person named it. */
+  /** The path of the specification, as the person wrote it. */
   spec: string | null;
-  /** The worktree that was made for it. */
   worktree: string | null;
-  /** The commit that its place was at. */
   commit: string | null;
   hooks: Hooks;
 }
 
-/** Commands that a person wants to be run: when its session's id is known, and when the agent has ended. */
+/** A person's commands: one to run when the session's id is known, one after the agent has exited. */
 export interface Hooks {
   start: string | null;
   exit: string | null;
 }
 
+/** The session of a note, to be compared with `isSameSession`. */
+export const sessionOfNote = ({ agent, home, session }: Pick<LaunchNote, "agent" | "home" | "session">) => ({
+  ...{ agent, home },
+  id: session,
+});
+
 export const wantsHooks = ({ start, exit }: Hooks): boolean => start !== null || exit !== null;
 
-const noHooks: Hooks = { start: null, exit: null };
+/** The newest launch; notes of sessions that were started by hand do not count. */
+export const newestLaunch = <N extends LaunchNote>(notes: readonly N[]): N | undefined =>
+  notes.find(({ byHand }) => byHand !== true);
 
-/** A launch about which a person said nothing. */
+/** A launch without any of a person's facts. */
 export const unsaid: Omit<LaunchNote, "id" | "agent" | "home" | "session" | "at"> = {
   ...{ name: null, group: null, labels: {}, permission: null, prompt: null, launchedBy: null },
-  ...{ spec: null, worktree: null, commit: null, hooks: noHooks },
+  ...{ spec: null, worktree: null, commit: null, hooks: { start: null, exit: null } },
 };
 
-/** What a note says of its launch now. */
 export interface ReadNote extends LaunchNote {
-  /** The shell's word: 143 may be an exit or a SIGTERM. null: not over, or its holder was killed. */
+  /** As the holder's shell reports it: 143 may be an exit status or a SIGTERM. null: not over, or the holder was killed. */
   exit: { status: number } | null;
-  /** null: not begun, or nobody wished for one. */
+  /** null: not begun, or the launch has no such hook. */
   hookRuns: Record<HookKind, ReadHookRun | null>;
 }
 
@@ -66,22 +75,20 @@ const noteLimit = 8 * 1024 * 1024;
 export const agentctlHome = (env: Environment): string =>
   resolve(env["AGENTCTL_HOME"] || join(env["HOME"] ?? "/", ".agentctl"));
 
-/** Files that agents are started with, written anew each time. */
+/** The folder of files that agents are started with, written again for every start. */
 export const supportFolder = (env: Environment): string => join(agentctlHome(env), "support");
 
-/** Why a folder in agentctl's own is not used; null: it is, or it is not there yet. */
-export const distrustOfOwn = (env: Environment, name: string): string | null =>
+/** Why a folder of agentctl is not used; null: it is used, or does not exist yet. */
+export const distrustOfOwn = (env: Environment, name: string): ProblemDetail | null =>
   distrustOf(agentctlHome(env)) ?? distrustOf(join(agentctlHome(env), name));
 
-/** Before anything is written to a folder in agentctl's own, or removed from it. */
+/** Call it before a file in a folder of agentctl is written or removed. */
 export function checkOwn(env: Environment, name: string): void {
   const why = distrustOfOwn(env, name);
   if (why === null) return;
-  const hint = "AGENTCTL_HOME names another folder";
-  throw new AgentctlError("failed", `cannot write to ${agentctlHome(env)}: ${why}`, { hint });
+  throw new Failure("write-failed", { path: agentctlHome(env), detail: why, variable: "AGENTCTL_HOME" });
 }
 
-/** Everything that is kept of one launch. */
 export function launchFiles(env: Environment, id: string) {
   const home = agentctlHome(env);
   const beside = (kind: string): string => join(home, "launches", `${id}.${kind}`);
@@ -93,40 +100,32 @@ export function launchFiles(env: Environment, id: string) {
   };
 }
 
-/** A start does not wait for the disk; whoever has given its answer does (`keepNote`). */
+/** Does not wait for the disk: a start must be fast. `keepNote` waits, after the launch has answered. */
 export function writeNote(env: Environment, note: LaunchNote): void {
   checkOwn(env, "launches");
   writeFileAtomically(launchFiles(env, note.id).note, `${JSON.stringify({ schema, ...note })}\n`, "soon");
 }
 
-/** From now on it survives a power cut, too. Where there is none any more, nobody wants it. */
+/** Syncs the note to the disk. Ignores a note that was removed. */
 export function keepNote(env: Environment, id: string): void {
-  try {
+  const sync = () =>
     withOwnFile(launchFiles(env, id).note, ({ bytes }) => {
       if (typeof bytes === "number") fsyncSync(bytes);
     });
-  } catch (error) {
-    if (!isGone(error)) throw error;
-  }
+  tryOr(undefined, sync, isGone);
 }
 
-/** Nothing stays of a launch that never became a session. */
 export function forgetLaunch(env: Environment, id: string): void {
-  for (const path of Object.values(launchFiles(env, id)))
-    try {
-      unlinkSync(path);
-    } catch (error) {
-      // Where there is no folder there is no file; whoever calls has a more telling error at hand.
-      if (errorCode(error) === "") throw error;
-    }
+  // The folder may not exist. Other errors are ignored, too: the caller already has an error to report.
+  for (const path of Object.values(launchFiles(env, id))) tryOr(undefined, () => unlinkSync(path));
 }
 
-/** Newest first. A broken or foreign file is said and passed over. */
+/** Newest first. A broken file, or one of another user, becomes a problem and is skipped. */
 export function readNotes(env: Environment): { notes: ReadNote[]; problems: Problem[] } {
   const notes: ReadNote[] = [];
   const problems: Problem[] = [];
-  const broken = (source: string, message: string) =>
-    problems.push({ code: "note-unreadable", agent: null, source, message });
+  const broken = (source: string, detail: ProblemDetail) =>
+    problems.push({ code: "note-unreadable", agent: null, source, detail });
   const distrust = distrustOfOwn(env, "launches");
   if (distrust !== null) {
     broken(agentctlHome(env), distrust);
@@ -134,36 +133,34 @@ export function readNotes(env: Environment): { notes: ReadNote[]; problems: Prob
   }
   const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
   const { files, failures } = findFiles(agentctlHome(env), set);
-  for (const { path, message } of failures) broken(path, message);
+  for (const { path, detail } of failures) broken(path, detail);
   for (const { path } of files) {
     try {
       const note = readNoteAt(env, path);
-      if (note === null) broken(path, "not a launch note");
+      if (note === null) broken(path, { code: "not-a-note" });
       else notes.push(note);
     } catch (error) {
-      broken(path, failureText(error));
+      broken(path, failureOf(error));
     }
   }
   notes.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
   return { notes, problems };
 }
 
-/** Of launches with hooks: each has a lock for them beside its note, and all others need not be read. */
+/** Notes of launches with hooks. Their lock files name them, so that other notes need not be read. */
 export function readHookedNotes(env: Environment): ReadNote[] {
   if (distrustOfOwn(env, "launches") !== null) return [];
   const { files } = findFiles(agentctlHome(env), { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.hook-lock$/ });
   return files.flatMap(({ path }) => readNote(env, basename(path, ".hook-lock")) ?? []);
 }
 
-/** null: there is none, or nobody can read it. */
-export function readNote(env: Environment, id: string): ReadNote | null {
-  try {
-    return distrustOfOwn(env, "launches") === null ? readNoteAt(env, launchFiles(env, id).note) : null;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return null;
-  }
-}
+/** null: there is no such note, or it cannot be read. */
+export const readNote = (env: Environment, id: string): ReadNote | null =>
+  tryOr(
+    null,
+    () => (distrustOfOwn(env, "launches") === null ? readNoteAt(env, launchFiles(env, id).note) : null),
+    isError,
+  );
 
 function readNoteAt(env: Environment, path: string): ReadNote | null {
   const note = parseNote(withOwnFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
@@ -192,16 +189,34 @@ function parseNote(value: unknown): LaunchNote | null {
   const wished = fieldsOf(fields["hooks"]) ?? {};
   const hooks = { start: textIn(wished, "start"), exit: textIn(wished, "exit") };
   const facts = { name, group, labels, permission, prompt, launchedBy, spec, worktree, commit, hooks };
-  return { id, agent, home, session, at, ...facts };
+  return { id, agent, home, session, at, ...facts, ...(fields["byHand"] === true ? { byHand: true } : {}) };
 }
 
-function readExit(env: Environment, id: string): ReadNote["exit"] {
-  try {
-    const text = withOwnFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
-    return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
-  } catch (error) {
-    // Without it nobody knows the status: not over yet, or the holder was killed.
-    if (errorCode(error) === "" && !(error instanceof Error)) throw error;
-    return null;
-  }
+// The agent is still running, or its holder was killed.
+const readExit = (env: Environment, id: string): ReadNote["exit"] =>
+  tryOr(
+    null,
+    () => {
+      const text = withOwnFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
+      return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
+    },
+    isError,
+  );
+
+/** True for a launched process that has released its session and is about to exit: it has no other session. */
+export function hasReleasedSession(
+  { id, processes }: Session,
+  notes: readonly Pick<LaunchNote, "id" | "session">[],
+  isOver: (id: string) => boolean,
+): boolean {
+  if (id !== null) return false;
+  const tags = processes.map(({ detail }) => detail?.env?.["AGENTCTL_TAG"]);
+  const released = notes.find((note) => tags.includes(note.id))?.session ?? null;
+  return released !== null && isOver(released);
+}
+
+/** For a list that has all live sessions: a session that is not in it is not live. */
+export function notLiveIn(sessions: readonly Session[]): (id: string) => boolean {
+  const live = new Set(sessions.filter(({ status }) => status.state !== "stopped").map(({ id }) => id));
+  return (id) => !live.has(id);
 }

@@ -1,41 +1,50 @@
-// Ends sessions: the agent's own way or the gentlest signal first, then what it left running, by the rules of core/family.
-// What is said afterwards is looked up anew.
-import type { Adapter } from "../adapters/adapter.ts";
-import { adapterNamed, adapters } from "../adapters/registry.ts";
+// Stops sessions: asks the agent's server or supervisor, or sends the gentlest signal first; then ends the processes that belong
+// to the session by the rules of core/family. The report comes from a new snapshot.
+import type { Adapter } from "../agents/adapter.ts";
+import { adapterNamed, adapters } from "../agents/registry.ts";
+import { Failure, type RequestAnswer } from "../core/failure.ts";
 import { type Family, familyOf, type Leftover, launchToEnd, ownedBy } from "../core/family.ts";
-import { AgentctlError } from "../core/problem.ts";
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
-import { isHosted, type Kin, type Session } from "../core/session.ts";
+import type { SpareReason } from "../core/reason.ts";
+import { isSameSession, isServed, type Kin, type Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
-import { readMaps } from "../observe/maps.ts";
-import { withIds } from "../observe/wanted.ts";
+import { readMaps } from "../observe/memory-maps.ts";
+import { selectIds } from "../observe/selection.ts";
 import { runCommand } from "../sys/spawn.ts";
-import { commandOf } from "./binary.ts";
-import { type Ended, type Ending, endProcesses, type Outcome, type Step, type Survivor, stuck } from "./end.ts";
-import { agentEnvironment } from "./environment.ts";
-import { interruptHosted } from "./hosted.ts";
-import { lookAround, type Surroundings } from "./surroundings.ts";
+import { commandOf } from "./agent-program.ts";
+import { agentEnvironment } from "./child-environment.ts";
+import {
+  type Ended,
+  type EndReport,
+  endProcesses,
+  type ProcessToEnd,
+  type SignalStep,
+  type Survivor,
+  stuck,
+} from "./end-processes.ts";
+import { type Snapshot, takeSnapshot } from "./snapshot.ts";
+import { interruptServed } from "./talk-to-server.ts";
 import { waitFor } from "./wait.ts";
 
 export interface StopOptions {
   graceMs: number;
-  /** No gentle signal: SIGKILL at once. */
+  /** SIGKILL at once. */
   now: boolean;
-  /** End the leftovers, too. */
+  /** End the leftovers, too: processes that may belong to others. */
   leftovers: boolean;
-  /** End the server of a session that lives in one, and with it every other session there. */
+  /** End the server of a served session, and with it every other session there. */
   server: boolean;
 }
 
 export interface StopTarget {
   session: Kin;
-  /** Its launches, as the notes know them. */
+  /** The ids of its launches, by the notes. */
   launches: readonly string[];
 }
 
 /**
- * turn-interrupted, tools-stopped: the session lives on in its server, without a turn. nothing-to-stop: it was idle there.
- * still-running: something of it has not ended.
+ * turn-interrupted, tools-stopped: the session stays in its server, without a turn. nothing-to-stop: it was idle there.
+ * still-running: at least one of its processes has not exited.
  */
 export type StopResult =
   | "stopped"
@@ -47,180 +56,174 @@ export type StopResult =
   | "unknown"
   | "failed";
 
-export interface Stopped {
+export interface StopReport {
   result: StopResult;
-  /** As it is now. null: nothing is recorded of it any more. */
+  /** The session now. null: it has no record and no process. */
   session: Session | null;
   ended: Ended[];
   leftovers: Leftover[];
-  /** What could not be ended. */
   survivors: Survivor[];
-  /** What its host or its supervisor said to it. */
-  said: string | null;
-  /** Why its host or its supervisor could not be asked. */
-  failure: AgentctlError | null;
+  /** The answer of its server or its supervisor. */
+  said: RequestAnswer | null;
+  /** Why its server or its supervisor could not be asked. */
+  failure: Failure | null;
 }
 
 const killPatienceMs = 5_000;
 const memberPatienceMs = 3_000;
-const mostRounds = 4;
+const maxRounds = 4;
 
 export async function stopSessions(
   targets: readonly StopTarget[],
   options: StopOptions,
-  around: Surroundings,
+  snapshot: Snapshot,
   callerPids: ReadonlySet<number>,
   env: Environment,
-): Promise<Stopped[]> {
-  const courses = targets.map((target) => new StopCourse(target, around, callerPids, options));
-  await Promise.all(courses.map((course) => course.askItself(env)));
-  const owners = await endProcesses(onceEach(courses.flatMap((course) => course.ownerEndings())));
-  for (const course of courses) course.take(owners);
+  signal?: AbortSignal,
+): Promise<StopReport[]> {
+  const courses = targets.map((target) => new StopRun(target, snapshot, callerPids, options));
+  await Promise.all(courses.map((course) => course.askToStop(env)));
+  const owners = await endProcesses(onceEach(courses.flatMap((course) => course.ownersToEnd())), signal);
+  for (const course of courses) course.record(owners);
 
-  const wanted = withIds(targets.map(({ session }) => session.id));
-  const look = () => lookAround(env, wanted);
+  const wanted = selectIds(targets.map(({ session }) => session.id));
+  const look = () => takeSnapshot(env, wanted);
   let { value: now } = await waitFor({
     look,
     isEnough: (seen) => !courses.some((course) => course.isEnding(seen)),
     sessions: (seen) => courses.flatMap((course) => (course.isEnding(seen) ? (course.sessionIn(seen) ?? []) : [])),
     timeoutMs: options.graceMs,
+    ...(signal === undefined ? {} : { signal }),
   });
-  for (let round = 1; round <= mostRounds; round += 1) {
-    const endings = courses.flatMap((course) => course.memberEndings(now));
-    if (endings.length === 0) break;
-    const members = await endProcesses(onceEach(endings));
-    for (const course of courses) course.take(members);
+  for (let round = 1; round <= maxRounds; round += 1) {
+    const found = courses.flatMap((course) => course.membersToEnd(now));
+    if (found.length === 0) break;
+    const members = await endProcesses(onceEach(found), signal);
+    for (const course of courses) course.record(members);
     now = await look();
   }
   return courses.map((course) => course.answer(now));
 }
 
-/** Sessions may share a process: their host, or what both have marked. A second SIGINT means something else than one. */
-const onceEach = (endings: readonly Ending[]): Ending[] => [
-  ...new Map(endings.map((ending) => [ending.process.pid, ending])).values(),
+/** Sessions may share a process. It must get each signal once: agents treat a second SIGINT differently. */
+const onceEach = (found: readonly ProcessToEnd[]): ProcessToEnd[] => [
+  ...new Map(found.map((each) => [each.process.pid, each])).values(),
 ];
 
-const isHost = ({ name, detail }: ProcessRow): boolean =>
-  detail !== null &&
-  adapters.some(({ processNames, role }) => processNames.includes(name) && role(name, detail) === "host");
+const roleIn = ({ processNames, role }: Adapter, { name, detail }: ProcessRow) =>
+  detail !== null && processNames.includes(name) ? role(name, detail) : null;
 
-function isOfAgent({ name, detail }: ProcessRow, agent: string): boolean {
+const isServer = (row: ProcessRow): boolean => adapters.some((adapter) => roleIn(adapter, row) === "server");
+
+function isOfAgent(row: ProcessRow, agent: string): boolean {
   const adapter = adapterNamed(agent);
-  if (detail === null || adapter === null) return false;
-  return adapter.processNames.includes(name) && adapter.role(name, detail) !== null;
+  return adapter !== null && roleIn(adapter, row) !== null;
 }
 
-const childMarks = new Map(
-  adapters.flatMap(({ agent, invocation: { childMark } }) => (childMark === null ? [] : [[agent, childMark] as const])),
+const sessionVariables = new Map(
+  adapters.flatMap(({ agent, invocation: { sessionVariable } }) =>
+    sessionVariable === null ? [] : [[agent, sessionVariable] as const],
+  ),
 );
 
-class StopCourse {
+class StopRun {
   private readonly adapter: Adapter;
   private readonly family: Family;
   private readonly ended: Ended[] = [];
   private readonly survivors: Survivor[] = [];
-  /** Everything that was ever to be ended for this session. */
+  /** Every process that we tried to end for this session. */
   private readonly wanted: ProcessRow[] = [];
-  private said: string | null = null;
-  private failure: AgentctlError | null = null;
+  private said: RequestAnswer | null = null;
+  private failure: Failure | null = null;
 
   constructor(
     private readonly target: StopTarget,
-    around: Surroundings,
+    snapshot: Snapshot,
     private readonly callerPids: ReadonlySet<number>,
     private readonly options: StopOptions,
   ) {
     const adapter = adapterNamed(target.session.agent);
     if (adapter === null) throw new Error(`no adapter ${target.session.agent}`);
     this.adapter = adapter;
-    this.family = this.familyIn(around);
+    this.family = this.familyIn(snapshot);
   }
 
-  /** A hosted session through its host, a background job through its supervisor. One that fails costs no other its end. */
-  async askItself(env: Environment): Promise<void> {
+  /** Asks the server of a served session, or the supervisor of a background job. A failure must not prevent other stops. */
+  async askToStop(env: Environment): Promise<void> {
     try {
-      this.said = await this.answerToAsking(env);
+      this.said = await this.sendRequest(env);
     } catch (error) {
-      if (!(error instanceof AgentctlError)) throw error;
+      if (!(error instanceof Failure)) throw error;
       this.failure = error;
     }
   }
 
-  private async answerToAsking(env: Environment): Promise<string | null> {
+  private async sendRequest(env: Environment): Promise<RequestAnswer | null> {
     const { session } = this.target;
     if (session.status?.state !== "running") return null;
-    if (isHosted(this.target.session)) return this.options.server ? null : await interruptHosted(session, this.adapter);
+    if (isServed(session)) return this.options.server ? null : await interruptServed(session, this.adapter);
     if (this.options.now) return null;
-    const words = session.job === null ? null : this.adapter.invocation.ownStop(session.job);
+    const words = session.job === null ? null : (this.adapter.invocation.ownStop?.(session.job) ?? null);
     if (words === null) return null;
     const { status, text } = await runCommand([...commandOf(this.adapter, env), ...words], {
       cwd: "/",
       env: agentEnvironment(env, this.adapter, session.home),
-      mostMs: this.options.graceMs,
+      maxMs: this.options.graceMs,
     });
     if (status !== 0)
-      throw new AgentctlError("failed", `${this.adapter.command} ${words.join(" ")} failed: ${text.trim()}`);
-    return text.trim();
+      throw new Failure("own-stop-failed", {
+        command: [this.adapter.command, ...words].join(" "),
+        detail: text.trim(),
+      });
+    return null;
   }
 
-  /** Its host has agreed to end its turn, and does not say yet that it has. */
-  isEnding(now: Surroundings): boolean {
-    const status = this.said !== null && isHosted(this.target.session) ? this.sessionIn(now)?.status : undefined;
+  /** Its server has agreed to end the turn, but has not done it yet. */
+  isEnding(now: Snapshot): boolean {
+    const status = this.said !== null && isServed(this.target.session) ? this.sessionIn(now)?.status : undefined;
     return status?.state === "unknown" || (status?.state === "running" && status.activity !== "idle");
   }
 
-  ownerEndings(): Ending[] {
+  ownersToEnd(): ProcessToEnd[] {
     const { session } = this.target;
-    if (
-      session.status?.state !== "running" ||
-      this.failure !== null ||
-      (isHosted(this.target.session) && !this.options.server)
-    )
-      return [];
+    const staysInServer = isServed(session) && !this.options.server;
+    if (session.status?.state !== "running" || this.failure !== null || staysInServer) return [];
     const isAsked = session.job !== null && !this.options.now;
     const steps = isAsked ? [{ signal: null, patienceMs: this.options.graceMs }] : this.ladder();
-    return this.endingsOf(session.processes, steps);
+    return this.toEnd(session.processes, steps);
   }
 
-  memberEndings(now: Surroundings): Ending[] {
+  membersToEnd(now: Snapshot): ProcessToEnd[] {
     const { processes } = this.target.session;
     const ownerStays = this.survivors.some(({ row }) => isAmong(row, processes));
     if (ownerStays || this.failure !== null) return [];
-    const before = this.unwanted(this.family);
-    // Since the first look a shell may have become somebody's agent.
+    const before = this.toEndOf(this.family);
+    // Since the first snapshot a shell may have become the agent of another session.
     const stillThere = now.table.rows.filter((row) => isAmong(row, before) && this.takenBy(row, now) === null);
-    const found = [...stillThere, ...this.unwanted(this.familyIn(now))];
+    const found = [...stillThere, ...this.toEndOf(this.familyIn(now))];
     const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(
       (row) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid),
     );
-    const gentle: Step[] = this.options.now ? [] : [{ signal: "SIGTERM", patienceMs: memberPatienceMs }];
-    return this.endingsOf(fresh, [...gentle, { signal: "SIGKILL", patienceMs: killPatienceMs }]);
+    const gentle: SignalStep[] = this.options.now ? [] : [{ signal: "SIGTERM", patienceMs: memberPatienceMs }];
+    return this.toEnd(fresh, [...gentle, { signal: "SIGKILL", patienceMs: killPatienceMs }]);
   }
 
-  /** What is to be ended of a family. */
-  private unwanted({ members, leftovers }: Family): ProcessRow[] {
+  private toEndOf({ members, leftovers }: Family): ProcessRow[] {
     return this.options.leftovers ? [...members, ...leftovers.map(({ row }) => row)] : members;
   }
 
-  /** Another session that has this process by now. */
-  private takenBy(row: ProcessRow, { list }: Surroundings): string | null {
-    const { agent, home, id } = this.target.session;
+  private takenBy(row: ProcessRow, { list }: Snapshot): SpareReason | null {
     const other = list.sessions.find(
       (each) =>
-        each.status.state === "running" &&
-        !(id !== null && each.id === id && each.agent === agent && each.home === home) &&
-        isAmong(row, each.processes),
+        each.status.state === "running" && !isSameSession(each, this.target.session) && isAmong(row, each.processes),
     );
     return other === undefined || this.options.leftovers ? null : ownedBy(other);
   }
 
-  private wasTried = (row: ProcessRow): boolean =>
-    isAmong(
-      row,
-      this.survivors.map((each) => each.row),
-    );
+  private wasTried = ({ identity }: ProcessRow): boolean =>
+    this.survivors.some(({ row }) => sameProcess(row.identity, identity));
 
-  take({ ended, survivors }: Outcome): void {
+  record({ ended, survivors }: EndReport): void {
     const mine = (process: ProcessIdentity) => this.wanted.find((row) => sameProcess(row.identity, process));
     for (const each of ended) if (mine(each.process) !== undefined) this.ended.push(each);
     for (const { row, why } of survivors) {
@@ -229,10 +232,10 @@ class StopCourse {
     }
   }
 
-  answer(now: Surroundings): Stopped {
+  answer(now: Snapshot): StopReport {
     const { members, leftovers } = this.familyIn(now);
     const isNew = (row: ProcessRow) => !this.wasTried(row);
-    // What was known by its place in the tree alone is not found again once the tree is gone.
+    // Processes that were found by their parents alone cannot be found again after the parents exited.
     const seen = [
       ...this.family.leftovers,
       ...this.family.members.map((row) => ({ row, why: this.takenBy(row, now) })),
@@ -260,19 +263,19 @@ class StopCourse {
     const before = this.target.session.status;
     if (now?.status.state === "unknown") return "unknown";
     if (now?.status.state !== "running") return before?.state === "stopped" ? "already-stopped" : "stopped";
-    if (!isHosted(now) || now.status.activity !== "idle") return "still-running";
+    if (!isServed(now) || now.status.activity !== "idle") return "still-running";
     if (before?.state !== "running" || before.activity !== "idle") return "turn-interrupted";
     return this.ended.length > 0 ? "tools-stopped" : "nothing-to-stop";
   }
 
-  private endingsOf(rows: readonly ProcessRow[], steps: readonly Step[]): Ending[] {
+  private toEnd(rows: readonly ProcessRow[], steps: readonly SignalStep[]): ProcessToEnd[] {
     this.wanted.push(...rows);
     return rows.map((row) => ({ process: row.identity, steps }));
   }
 
-  /** The last gentle signal gets what is left of the grace; where that is short, each gets its share. */
-  private ladder(): Step[] {
-    const kill: Step = { signal: "SIGKILL", patienceMs: killPatienceMs };
+  /** The last gentle signal gets the rest of the grace period; if that is short, all signals share it. */
+  private ladder(): SignalStep[] {
+    const kill: SignalStep = { signal: "SIGKILL", patienceMs: killPatienceMs };
     if (this.options.now) return [kill];
     let left = this.options.graceMs;
     const gentle = this.adapter.invocation.stopSignals.map(({ signal, patienceMs }, index, all) => {
@@ -283,23 +286,24 @@ class StopCourse {
     return [...gentle, kill];
   }
 
-  sessionIn({ list }: Surroundings): Session | null {
-    const { agent, home, id, processes } = this.target.session;
-    const same = list.sessions.filter((session) => session.agent === agent && session.home === home);
-    if (id !== null) return same.find((session) => session.id === id) ?? null;
-    return same.find((session) => session.processes.some((row) => isAmong(row, processes))) ?? null;
+  sessionIn({ list }: Snapshot): Session | null {
+    const { session } = this.target;
+    if (session.id !== null) return list.sessions.find((each) => isSameSession(each, session)) ?? null;
+    const { agent, home, processes } = session;
+    const same = list.sessions.filter((each) => each.agent === agent && each.home === home);
+    return same.find((each) => each.processes.some((row) => isAmong(row, processes))) ?? null;
   }
 
-  private familyIn(around: Surroundings): Family {
+  private familyIn(snapshot: Snapshot): Family {
     const { session, launches } = this.target;
-    const now = this.sessionIn(around) ?? { ...session, processes: [] };
-    const marks = { childMarks, launches: [...launches, ...this.tags()], isHost, isOfAgent, readMaps };
-    return familyOf(now, around.list.sessions, around.table, marks, this.callerPids);
+    const now = this.sessionIn(snapshot) ?? { ...session, processes: [] };
+    const signs = { sessionVariables, launches: [...launches, ...this.tags()], isServer, isOfAgent, readMaps };
+    return familyOf(now, snapshot.list.sessions, snapshot.table, signs, this.callerPids);
   }
 
-  /** Its live processes carried them when we began. */
+  /** The launch tags of its processes in the first snapshot. */
   private tags = (): string[] =>
-    isHosted(this.target.session) ? [] : this.target.session.processes.flatMap((row) => launchToEnd(row) ?? []);
+    isServed(this.target.session) ? [] : this.target.session.processes.flatMap((row) => launchToEnd(row) ?? []);
 }
 
 const isAmong = (row: ProcessRow, rows: readonly ProcessRow[]): boolean =>

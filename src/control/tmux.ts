@@ -1,9 +1,10 @@
-// Where a session's terminal is a tmux pane: which one, how to go there, how to type there. A tmux server can make its client run
-// anything, so only a server of ours is asked: one that is above the session's own process, over a socket that others cannot swap.
+// Finds the tmux pane of a session, goes there, and types there. A tmux server can make its client run anything, so only a server
+// of this user is asked: an ancestor of the session's process, through a socket that other users cannot replace.
 
 import { isMultiplexer } from "../core/family.ts";
 import { isSuspended, type ProcessRow } from "../core/process.ts";
-import { ancestorsOf } from "../observe/ancestors.ts";
+import { readAncestors } from "../observe/ancestors.ts";
+import { errorCode, isError, tryOr } from "../observe/failure.ts";
 import { ownUid } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { listenerAt, unswappablePath } from "../observe/own-socket.ts";
@@ -11,7 +12,6 @@ import { readProcess } from "../observe/processes.ts";
 import { runCommand } from "../sys/spawn.ts";
 
 export interface Pane {
-  /** The server's socket. */
   socket: string;
   /** "%3" */
   id: string;
@@ -20,19 +20,18 @@ export interface Pane {
   session: string;
 }
 
-/** For looking, and for acting. */
 const lookMs = 1_000;
 const actMs = 3_000;
 
-/** What was asked before, in the same look: servers by their sockets. */
-interface Asked {
-  panes: Map<string, Promise<Listed[]>>;
+/** Answers that were received before, by socket. */
+interface AskedBefore {
+  panes: Map<string, Promise<ListedPane[]>>;
   servers: Map<string, ProcessRow | null>;
 }
 
-const nothingAsked = (): Asked => ({ panes: new Map(), servers: new Map() });
+const nothingAsked = (): AskedBefore => ({ panes: new Map(), servers: new Map() });
 
-/** The panes of many processes at once; only of those that were started inside of tmux. */
+/** The panes of many processes at once; only for processes that were started in tmux. */
 export async function panesOf(rows: readonly ProcessRow[], env: Environment): Promise<Map<ProcessRow, Pane>> {
   const asked = nothingAsked();
   const inside = rows.filter((row) => row.detail?.env?.["TMUX"] !== undefined);
@@ -41,15 +40,15 @@ export async function panesOf(rows: readonly ProcessRow[], env: Environment): Pr
 }
 
 /**
- * The pane whose terminal is the process's own. The variables of its environment only say which server to ask: they are
- * inherited by whatever was started there, and TMUX_PANE decides only where the terminal is not told.
+ * The pane with the terminal of the process. Its variables only say which server to ask, because every descendant inherits them.
+ * TMUX_PANE decides only if no pane has the terminal.
  */
 export async function paneOf(row: ProcessRow, env: Environment, asked = nothingAsked()): Promise<Pane | null> {
   const { detail, tty } = row;
   if (tty === null || detail === null || !detail.ours || detail.confinement !== null) return null;
   const own = socketIn(detail.env?.["TMUX"]);
-  const ancestors = ancestorsOf(row);
-  // A suspended server would never answer: it is not even connected to.
+  const ancestors = readAncestors(row);
+  // A suspended server never answers, so do not connect to it.
   if (ancestors.some((each) => isMultiplexer(each) && isSuspended(each))) return null;
   const above = new Set(ancestors.map(({ identity }) => identity.pid));
   for (const named of new Set([own, socketIn(env["TMUX"]), defaultSocket(env)])) {
@@ -65,8 +64,8 @@ export async function paneOf(row: ProcessRow, env: Environment, asked = nothingA
   return null;
 }
 
-/** The process that listens there, if it is wholly ours, lives in our namespaces, and is not suspended: then it would never answer. */
-function serverBehind(socket: string, { servers }: Asked): ProcessRow | null {
+/** The process that listens on the socket, if it is ours, in our namespaces, and not suspended (then it would never answer). */
+function serverBehind(socket: string, { servers }: AskedBefore): ProcessRow | null {
   const known = servers.get(socket);
   if (known !== undefined) return known;
   const listener = listenerAt(socket);
@@ -77,40 +76,33 @@ function serverBehind(socket: string, { servers }: Asked): ProcessRow | null {
   return server;
 }
 
-function processOf(pid: number): ProcessRow | null {
-  try {
-    return readProcess(pid, "with details");
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return null;
-  }
-}
+const processOf = (pid: number): ProcessRow | null => tryOr(null, () => readProcess(pid, "with details"), isError);
 
-/** Where tmux itself looks without -L and -S. */
+/** The socket that tmux uses without -L and -S. */
 const defaultSocket = (env: Environment): string => `${env["TMUX_TMPDIR"] || "/tmp"}/tmux-${ownUid}/default`;
 
 /**
- * A terminal inside of the pane's terminal (script, expect). A server that was started anew counts its panes from %0 again, and
- * a window that was opened from a pane is no part of it: only what is below the pane's own process is in it.
+ * For a terminal inside the pane's terminal (script, expect). A restarted server numbers its panes from %0 again, and a window
+ * that was opened from a pane inherits TMUX_PANE: so the process must be a descendant of the pane's own process.
  */
-function nested(panes: readonly Listed[], row: ProcessRow): Listed | undefined {
+function nested(panes: readonly ListedPane[], row: ProcessRow): ListedPane | undefined {
   const pane = panes.find(({ id }) => id === row.detail?.env?.["TMUX_PANE"]);
-  const isBelow = (pid: number): boolean => ancestorsOf(row).some(({ identity }) => identity.pid === pid);
+  const isBelow = (pid: number): boolean => readAncestors(row).some(({ identity }) => identity.pid === pid);
   return pane !== undefined && isBelow(pane.pid) ? pane : undefined;
 }
 
 const socketIn = (tmux: string | undefined): string | null => tmux?.split(",")[0] || null;
 
-interface Listed {
+interface ListedPane {
   tty: string;
-  /** Of what the pane was opened with. */
+  /** The process that the pane was opened with. */
   pid: number;
   id: string;
   session: string;
   name: string;
 }
 
-async function listPanes(socket: string, env: Environment): Promise<Listed[]> {
+async function listPanes(socket: string, env: Environment): Promise<ListedPane[]> {
   const format = "#{pane_tty} #{pane_pid} #{pane_id} #{window_index}.#{pane_index} #{session_name}";
   const { status, text } = await tmux(socket, ["list-panes", "-a", "-F", format], env, lookMs);
   if (status !== 0) return [];
@@ -122,11 +114,11 @@ async function listPanes(socket: string, env: Environment): Promise<Listed[]> {
   });
 }
 
-/** Selects the pane. Inside of the same server the caller's client goes there; where it cannot, the command that attaches is given back. */
+/** Selects the pane, and switches the caller's client if it is in the same server. Otherwise returns the command that attaches. */
 export async function goToPane(pane: Pane, env: Environment): Promise<string[] | null> {
   await tmux(pane.socket, ["select-window", "-t", pane.id, ";", "select-pane", "-t", pane.id], env);
   const isInside = isInTmux(env) && (await isSameServer(pane, env));
-  // Without a client (nobody is attached) there is nobody to take there.
+  // Fails if no client is attached.
   if (isInside && (await tmux(pane.socket, ["switch-client", "-t", pane.id], env)).status === 0) return null;
   return ["tmux", "-S", pane.socket, "attach-session", "-t", pane.session];
 }
@@ -140,27 +132,27 @@ async function isSameServer(pane: Pane, env: Environment): Promise<boolean> {
   return text.trim() === own;
 }
 
-/** Who scrolls back there would get the key instead of the program: tmux's own modes are left first. */
+/** Leaves tmux's copy mode first: it would take the key instead of the program. */
 export async function typeInPane(pane: Pane, key: string, env: Environment): Promise<boolean> {
   const leave = ["if-shell", "-F", "-t", pane.id, "#{pane_in_mode}", `send-keys -t ${pane.id} -X cancel`];
   return (await tmux(pane.socket, [...leave, ";", "send-keys", "-t", pane.id, key], env)).status === 0;
 }
 
-/** Without tmux on this machine nothing is in one of its panes. */
+/** Fails without an error if tmux is not installed. */
 async function tmux(
   socket: string,
   words: readonly string[],
   env: Environment,
-  mostMs = actMs,
+  maxMs = actMs,
 ): Promise<{ status: number | null; text: string }> {
   try {
-    // TMUX is of the server that we are in; TMUX_PANE still says which client is ours.
+    // TMUX names the server that we are in, so drop it for another server. TMUX_PANE still identifies our client.
     const { TMUX: own, ...rest } = env;
     const asked = socket !== socketIn(own) ? rest : env;
-    // -u: in the C locale it would put _ for everything that is not ASCII.
-    return await runCommand(["tmux", "-u", "-S", socket, ...words], { cwd: "/", env: asked, mostMs });
+    // -u: in the C locale tmux would print _ for every character that is not ASCII.
+    return await runCommand(["tmux", "-u", "-S", socket, ...words], { cwd: "/", env: asked, maxMs });
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return { status: null, text: "" };
+    if (errorCode(error) === "ENOENT") return { status: null, text: "" };
     throw error;
   }
 }

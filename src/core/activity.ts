@@ -1,121 +1,136 @@
-// What a running session is doing: by its owner's own word, else by its record. Rule 3.
-import { startSlackMs } from "./claims.ts";
+// The activity of a running session: as its owner reports it, else by its record. Rule 3.
+import { startSlackMs } from "./announcements.ts";
 import type { Activity, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
-import type { FoundOwner } from "./found.ts";
-import { isSuspended, sameProcess } from "./process.ts";
+import type { FoundOwner } from "./matches.ts";
+import { isSuspended, type ProcessRow, sameProcess } from "./process.ts";
+import type { RunningReason, TurnReason } from "./reason.ts";
 import type { Session } from "./session.ts";
-import type { Subject } from "./subjects.ts";
+import type { SessionFacts } from "./session-facts.ts";
 
 export interface Doing {
   activity: Activity;
-  reason: string | null;
+  reason: RunningReason | TurnReason | null;
   since: number | null;
   waiting: Session["waiting"];
 }
 
-/** Rule 3: the process's or the host's own word first, then the record; what neither says is unclear. */
-export function activityOf(subject: Subject, record: NativeRecord | null, evidence: Evidence): Doing {
+/** Rule 3: the report of the process or server counts first, then the record; without either it is unclear. */
+export function activityOf(subject: SessionFacts, record: NativeRecord | null, evidence: Evidence): Doing {
   const said =
-    wordOfDialog(subject.owners, evidence) ?? wordOfOwner(subject.owners, record) ?? wordOfRecord(record, subject);
+    wordOfDialog(subject.owners, evidence) ??
+    wordOfOwner(subject.owners, record) ??
+    wordOfRecord(record, subject, evidence.at);
   const doing = said.activity === "idle" ? afterFailure(said, record) : said;
   const rows = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
-  return rows.length > 0 && rows.every(isSuspended) ? { ...doing, reason: "suspended" } : doing;
+  return rows.length > 0 && rows.every(isSuspended) ? { ...doing, reason: { code: "suspended" } } : doing;
 }
 
-/** Idle after a turn that failed: for want of a login or of quota it waits for a person; else the failure is worth a word. */
+/** Idle after a failed turn: without a login or quota it waits for a person; otherwise the failure is the reason. */
 function afterFailure(said: Doing, record: NativeRecord | null): Doing {
   const turn = record?.turn;
   if (turn?.state !== "closed" || turn.outcome !== "failed") return said;
-  if (turn.needs === undefined) return { ...said, reason: said.reason ?? "its last turn failed" };
+  if (turn.needs === undefined) return { ...said, reason: said.reason ?? { code: "last-turn-failed" } };
   const { kind, text } = turn.needs;
-  return { activity: "waiting", reason: kind, since: turn.at, waiting: { kind, text, tool: null, options: [] } };
+  return { ...waitingFor({ kind, text, tool: null, options: [] }), since: turn.at };
 }
 
-/** A process that was only given its session, and shows a dialog before it takes it up. */
+const waitingFor = (waiting: Waiting): Omit<Doing, "since"> => ({
+  activity: "waiting",
+  reason: { code: "waiting", kind: waiting.kind },
+  waiting,
+});
+
+/** The dialog of a process that was started with a session and has not opened the session yet. */
 function wordOfDialog(owners: readonly FoundOwner[], { dialogs }: Evidence): Doing | null {
   for (const owner of owners) {
     if (owner.kind !== "process" || owner.link === "announced") continue;
     const dialog = dialogs.find(({ process }) => sameProcess(process, owner.row.identity));
-    if (dialog !== undefined)
-      return { activity: "waiting", reason: dialog.waiting.kind, since: null, waiting: dialog.waiting };
+    if (dialog !== undefined) return { ...waitingFor(dialog.waiting), since: null };
   }
   return null;
 }
 
-/** Of several owners the one that asks for most attention speaks. */
+/** Of several owners, the activity that needs most attention counts. */
 function wordOfOwner(owners: readonly FoundOwner[], record: NativeRecord | null): Doing | null {
   const words = owners.flatMap((owner): Doing[] => {
-    if (owner.kind === "host") {
-      const { hosted } = owner;
-      if (hosted === null) return [];
-      const { activity } = hosted;
+    if (owner.kind === "server") {
+      const { served } = owner;
+      if (served === null) return [];
+      const { activity } = served;
       const since = sinceOf(activity, record);
-      return [{ activity, reason: null, since, waiting: question(activity, hosted.waiting, record) }];
+      return [{ activity, reason: null, since, waiting: question(activity, served.waiting, record) }];
     }
-    const says = owner.claim?.says;
+    const says = owner.announcement?.says;
     if (says === undefined || says === null) return [];
-    return [{ ...says, waiting: question(says.activity, owner.claim?.waiting ?? null, record) }];
+    return [{ ...says, waiting: question(says.activity, owner.announcement?.waiting ?? null, record) }];
   });
   const order: Activity[] = ["waiting", "working", "unclear", "idle"];
   return words.sort((a, b) => order.indexOf(a.activity) - order.indexOf(b.activity))[0] ?? null;
 }
 
-/** A host does not say since when; its record does, where the two agree. */
+/** A server does not report since when; the record does, if both agree on the activity. */
 function sinceOf(activity: Activity, record: NativeRecord | null): number | null {
   const turn = record?.turn;
   if (turn?.state === "closed" && activity === "idle") return turn.at;
   return turn?.state === "open" && activity !== "idle" ? turn.since : null;
 }
 
-/** The owner says that it waits; for what, it says itself, or its pending tool call does. */
+/** The question of a waiting owner: its own, else the one of its pending tool call. */
 function question(activity: Activity, said: Waiting | null, record: NativeRecord | null): Waiting | null {
   if (activity !== "waiting") return null;
   if (said !== null && said.text === null) return record?.pending ?? record?.waiting ?? said;
   return said ?? record?.pending ?? record?.waiting ?? { kind: "other", text: null, tool: null, options: [] };
 }
 
-function wordOfRecord(record: NativeRecord | null, { reading, store, owners }: Subject): Doing {
-  const unclear = (reason: string, since: number | null = null): Doing => ({
+function wordOfRecord(record: NativeRecord | null, { reading, store, owners }: SessionFacts, at: number): Doing {
+  const unclear = (reason: Doing["reason"], since: number | null = null): Doing => ({
     activity: "unclear",
     reason,
     since,
     waiting: null,
   });
-  if (record === null && (reading !== null || store?.listing.ok === false)) return unclear("its record cannot be read");
-  if (record === null) return unclear("nothing recorded yet");
+  if (reading?.ok === false) return unclear({ code: "record-unreadable", detail: reading.problem.detail });
+  if (record === null && store?.listing.ok === false)
+    return unclear({ code: "store-incomplete", detail: store.listing.problem.detail });
+  if (record === null) return unclear({ code: isYoung(owners, at) ? "starting" : "nothing-recorded" });
   const turn: Turn = record.turn;
   switch (turn.state) {
     case "none":
-      return unclear("no prompt recorded yet");
+      return unclear({ code: isYoung(owners, at) ? "starting" : "no-prompt-yet" });
     case "unclear":
       return unclear(turn.why);
     case "closed":
-      // Started without a terminal it was started to do something; the end of turn is another one's.
+      // A process without a terminal was started to do something, so this end of turn is from an earlier process.
       if (isInherited(turn.at, owners) && owners.every((owner) => owner.kind === "process" && owner.row.tty === null))
-        return unclear("nothing recorded since its process began");
+        return unclear({ code: isYoung(owners, at) ? "starting" : "nothing-recorded-since-start" });
       if (turn.doubt !== undefined && !isInherited(turn.at, owners)) return unclear(turn.doubt, turn.at);
       return { activity: "idle", reason: backgroundReason(record), since: turn.at, waiting: null };
     case "open": {
-      if (isInherited(turn.since, owners)) return unclear("its turn was begun by an earlier process", turn.since);
+      if (isInherited(turn.since, owners))
+        return unclear({ code: isYoung(owners, at) ? "starting" : "reopened" }, turn.since);
       const waiting = record.waiting;
-      if (waiting !== null) return { activity: "waiting", reason: waiting.kind, since: waiting.since, waiting };
+      if (waiting !== null) return { ...waitingFor(waiting), since: waiting.since };
       if (turn.doubt !== null) return unclear(turn.doubt, turn.since);
       return { activity: "working", reason: null, since: turn.since, waiting: null };
     }
   }
 }
 
-/** A turn that is older than every process that has the session was left open by one that is gone. */
+/** A turn that is older than every owner was left open by a process that is gone. */
 function isInherited(since: number | null, owners: readonly FoundOwner[]): boolean {
   if (since === null || owners.length === 0) return false;
   return owners.every(({ row }) => row !== null && row.startedAt > since + startSlackMs);
 }
 
-function backgroundReason(record: NativeRecord): string | null {
-  const { shells, subagents } = record.background ?? { shells: 0, subagents: 0 };
-  const parts = [
-    shells > 0 ? `${shells} background shell${shells > 1 ? "s" : ""}` : null,
-    subagents > 0 ? `${subagents} subagent${subagents > 1 ? "s" : ""}` : null,
-  ].filter((part) => part !== null);
-  return parts.length > 0 ? parts.join(", ") : null;
+function backgroundReason({ background }: NativeRecord): RunningReason | null {
+  const { shells, subagents } = background ?? { shells: 0, subagents: 0 };
+  return shells + subagents > 0 ? { code: "background", shells, subagents } : null;
 }
+
+/** An agent needs a few seconds before it announces or records anything. This changes only the reason, never a status. */
+const startMs = 10_000;
+
+export const isStarting = ({ startedAt }: ProcessRow, at: number): boolean => at - startedAt < startMs;
+
+const isYoung = (owners: readonly FoundOwner[], at: number): boolean =>
+  owners.length > 0 && owners.every(({ kind, row }) => kind === "process" && row !== null && isStarting(row, at));

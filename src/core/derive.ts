@@ -1,21 +1,22 @@
-// The one function that decides a status. Pure: evidence in, sessions out; nothing that agentctl ever wrote takes part.
+// The one function that decides a status. Pure: evidence in, sessions out. Files of agentctl are no evidence.
 
-import { activityOf } from "./activity.ts";
-import { isOlderThanProcess } from "./claims.ts";
+import { activityOf, isStarting } from "./activity.ts";
+import { isOlderThanProcess } from "./announcements.ts";
 import { anyPid, type Background, type Evidence, type NativeRecord } from "./evidence.ts";
-import type { Doubt, FoundOwner, Matches } from "./found.ts";
 import { matchProcesses } from "./match.ts";
+import type { Doubt, FoundOwner, Matches } from "./matches.ts";
 import type { Problem } from "./problem.ts";
-import { isLive, isSuspended, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import { chainIn, isLive, isSuspended, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import { proofs } from "./proof.ts";
+import type { Contradiction, RunningReason, StatusReason } from "./reason.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
-import type { Owner, Session, SessionList, Status } from "./session.ts";
-import { compareText, type Subject, subjects } from "./subjects.ts";
+import { isSameSession, type Owner, type Session, type SessionList, type Status } from "./session.ts";
+import { compareText, gatherFacts, type SessionFacts } from "./session-facts.ts";
 
 export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[]): SessionList {
   const table = evidence.processes.ok ? evidence.processes.value : null;
   const matches = matchProcesses(evidence, table ?? emptyTable, rules);
-  const judged = subjects(evidence, matches).map((subject) => judge(subject, evidence, table, matches));
+  const judged = gatherFacts(evidence, matches).map((subject) => judge(subject, evidence, table, matches));
   const sessions = judged.filter(({ record }) => record?.subagentOf == null);
   countSubagents(sessions, judged);
   sessions.push(...matches.unrecorded.map((found) => unrecordedSession(found, evidence)));
@@ -28,21 +29,21 @@ export function deriveSessions(evidence: Evidence, rules: readonly AgentRules[])
   return { at: evidence.at, complete: problems.length === 0, sessions, unopened, problems };
 }
 
-/** Not in the answer any more: nothing was recorded of it, and its process has ended. */
+/** A session that is no longer listed: it has no record, and its process has exited. */
 export const vanished = (before: Session): Session => ({
   ...before,
   status: { state: "stopped", outcome: null },
-  reason: "nothing was recorded of it",
+  reason: { code: "never-recorded" },
   since: null,
   waiting: null,
   background: null,
   processes: [],
 });
 
-/** Not in an answer that is not whole. */
+/** A session that is missing in an incomplete list. */
 export const outOfSight = (before: Session): Session => ({
   ...before,
-  status: { state: "unknown", why: "what holds it cannot be read" },
+  status: { state: "unknown", why: { code: "out-of-sight" } },
   processes: [],
 });
 
@@ -50,9 +51,8 @@ export const outOfSight = (before: Session): Session => ({
 function countSubagents(sessions: readonly Session[], judged: readonly Session[]): void {
   for (const { record, status, agent, home } of judged) {
     if (record?.subagentOf == null || status.state !== "running" || record.turn.state !== "open") continue;
-    const parent = sessions.find(
-      (session) => session.id === record.subagentOf && session.agent === agent && session.home === home,
-    );
+    const name = { agent, home, id: record.subagentOf };
+    const parent = sessions.find((session) => isSameSession(session, name));
     if (parent === undefined || parent.status.state !== "running") continue;
     const { shells, subagents } = parent.background ?? { shells: 0, subagents: 0 };
     parent.background = { shells, subagents: subagents + 1 };
@@ -68,19 +68,20 @@ const emptyTable: ProcessTable = {
   hidden: [],
 };
 
-function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null, matches: Matches): Session {
+function judge(subject: SessionFacts, evidence: Evidence, table: ProcessTable | null, matches: Matches): Session {
   const record = subject.reading?.ok ? subject.reading.value : null;
   const running = subject.owners.length > 0;
   const doing = running ? activityOf(subject, record, evidence) : null;
   const doubts = running ? [] : whyNotProven(subject, evidence, table);
+  const [doubt] = doubts;
   const status: Status =
     doing !== null
       ? { state: "running", owner: ownerOf(subject.owners), activity: doing.activity }
-      : doubts.length > 0
-        ? { state: "unknown", why: doubts[0]?.why ?? "" }
+      : doubt !== undefined
+        ? { state: "unknown", why: doubt.why }
         : { state: "stopped", outcome: outcomeOf(record) };
   const processes = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
-  const claim = firstClaim(subject.owners);
+  const announcement = firstAnnouncement(subject.owners);
   const session: Session = {
     agent: subject.agent,
     home: subject.home,
@@ -88,22 +89,22 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
     status,
     reason:
       doing !== null
-        ? (doing.reason ?? (claim?.job == null ? null : `background job ${claim.job}`))
+        ? (doing.reason ?? (announcement?.job == null ? null : { code: "background-job", job: announcement.job }))
         : status.state === "unknown"
           ? status.why
           : stoppedReason(record),
     since: doing === null ? (status.state === "stopped" ? endOf(record) : null) : doing.since,
     waiting: doing?.activity === "waiting" ? doing.waiting : null,
-    background: running ? moreOf(claim?.background ?? null, record?.background ?? null) : null,
-    cwd: record?.cwd ?? claim?.cwd ?? processes[0]?.detail?.cwd ?? null,
+    background: running ? moreOf(announcement?.background ?? null, record?.background ?? null) : null,
+    cwd: record?.cwd ?? announcement?.cwd ?? processes[0]?.detail?.cwd ?? null,
     startedAt: record?.createdAt ?? processes[0]?.startedAt ?? null,
-    updatedAt: record?.lastMessageAt ?? record?.writtenAt ?? claim?.writtenAt ?? null,
+    updatedAt: record?.lastMessageAt ?? record?.writtenAt ?? announcement?.writtenAt ?? null,
     endedAt: status.state === "stopped" ? endOf(record) : null,
     parent: record?.parent ?? null,
     continuedBy: record?.continuedBy ?? subject.continuedBy,
     record,
     recordOwner: subject.recordOwner,
-    job: claim?.job ?? null,
+    job: announcement?.job ?? null,
     processes,
     conflicts: conflictsOf(subject),
     ...unexplained,
@@ -115,61 +116,51 @@ function judge(subject: Subject, evidence: Evidence, table: ProcessTable | null,
 
 const unexplained: Pick<Session, "evidence" | "wouldChange"> = { evidence: [], wouldChange: [] };
 
-/** Few ask for the proofs: they are put into words when somebody does. */
+/** Few callers ask for the proofs, so they are made when they are read. */
 function explained(session: Session, explain: () => typeof unexplained): Session {
-  let words: typeof unexplained | null = null;
-  const told = (): typeof unexplained => {
-    words ??= explain();
-    return words;
+  let made: typeof unexplained | null = null;
+  const explanation = (): typeof unexplained => {
+    made ??= explain();
+    return made;
   };
   return Object.defineProperties(session, {
-    evidence: { get: () => told().evidence, enumerable: true },
-    wouldChange: { get: () => told().wouldChange, enumerable: true },
+    evidence: { get: () => explanation().evidence, enumerable: true },
+    wouldChange: { get: () => explanation().wouldChange, enumerable: true },
   });
 }
 
-/** Process and record each see a part of what runs beside the turn. */
+/** The process and the record each see only a part of the background work. */
 function moreOf(a: Background | null, b: Background | null): Background | null {
   if (a === null || b === null) return a ?? b;
   return { shells: Math.max(a.shells, b.shells), subagents: Math.max(a.subagents, b.subagents) };
 }
 
-/** Rule 2: stopped needs proof. Every reason why "nobody has it" is not proven. */
-function whyNotProven(subject: Subject, evidence: Evidence, table: ProcessTable | null): Doubt[] {
+/** Rule 2: stopped needs proof. Returns every reason why it is not proven that no process has the session. */
+function whyNotProven(subject: SessionFacts, evidence: Evidence, table: ProcessTable | null): Doubt[] {
   const doubts: Doubt[] = [];
   if (!evidence.processes.ok) {
-    const { message, source } = evidence.processes.problem;
-    doubts.push({ why: `the process table could not be read: ${message}`, source, rule: "R2" });
+    const { detail, source } = evidence.processes.problem;
+    doubts.push({ why: { code: "processes-unreadable", detail }, source, rule: "R2" });
   }
   for (const gap of [...(table?.gaps ?? [])].sort((a, b) => compareText(a.source, b.source)))
-    doubts.push({ why: `the process table was not read whole: ${gap.message}`, source: gap.source, rule: "R2" });
+    doubts.push({ why: { code: "processes-incomplete", detail: gap.detail }, source: gap.source, rule: "R2" });
   doubts.push(...subject.doubts);
   const { store, reading } = subject;
-  if (reading !== null && !reading.ok)
-    doubts.push({ why: reading.problem.message, source: reading.problem.source, rule: "R2" });
+  if (reading !== null && !reading.ok) {
+    const { detail, source } = reading.problem;
+    doubts.push({ why: { code: "record-unreadable", detail }, source, rule: "R2" });
+  }
   if (store !== null && !store.listing.ok) {
-    const { message, source } = store.listing.problem;
-    doubts.push({ why: `its store could not be read whole: ${message}`, source, rule: "R2" });
+    const { detail, source } = store.listing.problem;
+    doubts.push({ why: { code: "store-incomplete", detail }, source, rule: "R2" });
   }
   if (subject.foreignOwner !== null && evidence.othersAreHidden === true)
-    doubts.push({
-      why: `its record is a file of uid ${subject.foreignOwner}, and this system hides other users' processes from us (hidepid)`,
-      source: "/proc",
-      rule: "R2",
-    });
-  const isProvenHere = subject.deadClaims.some(({ isOurs }) => isOurs);
+    doubts.push({ why: { code: "hidden-from-user", uid: subject.foreignOwner }, source: "/proc", rule: "R2" });
+  const isProvenHere = subject.staleAnnouncements.some(({ isOurs }) => isOurs);
   if (store?.isShared === true && !isProvenHere)
-    doubts.push({
-      why: "its store is on a network file system: a process on another host may have it",
-      source: store.home,
-      rule: "R10",
-    });
+    doubts.push({ why: { code: "network-store" }, source: store.home, rule: "R10" });
   if (table !== null && !table.namespace.initial && store !== null && !store.onRootDevice)
-    doubts.push({
-      why: "we are inside a pid namespace and its store is shared from outside: an owner could be invisible from here",
-      source: store.home,
-      rule: "R10",
-    });
+    doubts.push({ why: { code: "outer-namespace" }, source: store.home, rule: "R10" });
   return doubts;
 }
 
@@ -179,12 +170,12 @@ function outcomeOf(record: NativeRecord | null): Extract<Status, { state: "stopp
   return record.turn.state === "closed" ? record.turn.outcome : null;
 }
 
-function stoppedReason(record: NativeRecord | null): string | null {
+function stoppedReason(record: NativeRecord | null): StatusReason | null {
   if (record === null) return null;
   if (record.turn.state === "unclear") return record.turn.why;
-  if (record.turn.state === "none") return "no prompt recorded";
+  if (record.turn.state === "none") return { code: "never-prompted" };
   if (record.turn.state !== "open") return null;
-  return record.waiting === null ? "ended inside a turn" : "ended while waiting for an answer";
+  return { code: record.waiting === null ? "died-in-turn" : "died-waiting" };
 }
 
 const endOf = (record: NativeRecord | null): number | null =>
@@ -195,36 +186,39 @@ function ownerOf(owners: readonly FoundOwner[]): Owner {
   const [strongest] = processes;
   if (strongest !== undefined)
     return { kind: "process", processes: processes.map((p) => p.row.identity), link: strongest.link };
-  const host = owners.find((owner) => owner.kind === "host");
-  return { kind: "host", process: host?.row?.identity ?? null, address: host?.address ?? "" };
+  const server = owners.find((owner) => owner.kind === "server");
+  return { kind: "server", process: server?.row?.identity ?? null, address: server?.address ?? "" };
 }
 
-function conflictsOf(subject: Subject): string[] {
-  const conflicts: string[] = [];
+function conflictsOf(subject: SessionFacts): Contradiction[] {
+  const conflicts: Contradiction[] = [];
   const pids = subject.owners.map((owner) => owner.row?.identity.pid ?? null).filter((pid) => pid !== null);
-  if (new Set(pids).size > 1) conflicts.push(`${pids.length} live processes have this session: ${pids.join(", ")}`);
+  if (new Set(pids).size > 1) conflicts.push({ code: "several-processes", pids });
   for (const owner of subject.owners)
-    if (owner.kind === "process" && owner.claim !== null && isOlderThanProcess(owner.claim, owner.row))
-      conflicts.push(`the announcement is older than the process ${owner.row.identity.pid} that it fits`);
+    if (owner.kind === "process" && owner.announcement !== null && isOlderThanProcess(owner.announcement, owner.row))
+      conflicts.push({ code: "announcement-older-than-process", pid: owner.row.identity.pid });
   const record = subject.reading?.ok ? subject.reading.value : null;
   for (const other of record?.isSegment === true ? [] : subject.otherRecords)
-    conflicts.push(`another record has the same id: ${other.source}`);
+    conflicts.push({ code: "same-id-elsewhere", source: other.source });
   return conflicts;
 }
 
-const firstClaim = (owners: readonly FoundOwner[]) => {
-  for (const owner of owners) if (owner.kind === "process" && owner.claim !== null) return owner.claim;
+const firstAnnouncement = (owners: readonly FoundOwner[]) => {
+  for (const owner of owners) if (owner.kind === "process" && owner.announcement !== null) return owner.announcement;
   return null;
 };
 
-/** A live agent process that names no session: shown, never given an id. */
+/** A live agent process whose session is not known: it is listed without an id. */
 function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evidence): Session {
   const { row, detail, home, rules } = found.process;
   const isBlocked = evidence.stores.some(
-    (store) => store.agent === rules.agent && store.home === home && store.claims.some(({ reading }) => !reading.ok),
+    (store) =>
+      store.agent === rules.agent && store.home === home && store.announcements.some(({ reading }) => !reading.ok),
   );
-  const nothing = isBlocked ? "its announcement cannot be read" : "it names no session";
-  const maybe = found.maybe.length > 0 ? `may have ${found.maybe.join(" or ")}` : nothing;
+  const unnamed: RunningReason =
+    found.maybe.length > 0
+      ? { code: "may-have", ids: found.maybe }
+      : { code: isBlocked ? "announcement-unreadable" : isStarting(row, evidence.at) ? "starting" : "session-unknown" };
   const owner: Owner = { kind: "process", processes: [row.identity], link: null };
   const dialog = evidence.dialogs.find(({ process }) => sameProcess(process, row.identity)) ?? null;
   const session: Session = {
@@ -232,7 +226,11 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
     home: home ?? "",
     id: null,
     status: { state: "running", owner, activity: dialog === null ? "unclear" : "waiting" },
-    reason: isSuspended(row) ? "suspended" : (dialog?.waiting.kind ?? maybe),
+    reason: isSuspended(row)
+      ? { code: "suspended" }
+      : dialog === null
+        ? unnamed
+        : { code: "waiting", kind: dialog.waiting.kind },
     since: null,
     waiting: dialog?.waiting ?? null,
     background: null,
@@ -260,20 +258,12 @@ function setParents(sessions: Session[], table: ProcessTable): void {
   for (const session of running)
     for (const { identity } of session.processes)
       if (!sessionOf.has(identity.pid)) sessionOf.set(identity.pid, session);
-  const parentOf = new Map(table.rows.map((row: ProcessRow) => [row.identity.pid, row.parent]));
   for (const session of running) {
     if (session.parent !== null) continue;
-    const seen = new Set<number>();
-    let pid = session.processes[0]?.parent;
-    while (pid !== undefined && pid > 0 && !seen.has(pid)) {
-      seen.add(pid);
-      const above = sessionOf.get(pid);
-      if (above !== undefined && above !== session && above.id !== null) {
-        session.parent = above.id;
-        break;
-      }
-      pid = parentOf.get(pid);
-    }
+    const above = chainIn(table, session.processes[0]?.parent ?? 0)
+      .map(({ identity }) => sessionOf.get(identity.pid))
+      .find((each) => each !== undefined && each !== session && each.id !== null);
+    session.parent = above?.id ?? null;
   }
 }
 
@@ -286,7 +276,7 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
       if ((row.detail?.unread.length ?? 0) > 0 && mayBeAgent(row, rules)) problems.push(...(row.detail?.unread ?? []));
     problems.push(...evidence.processes.value.hidden.map(hiddenProcess));
   }
-  // What a dead process left behind, broken or not, keeps nobody from a true answer.
+  // A broken announcement of a dead process affects no status.
   const table = evidence.processes.ok ? evidence.processes.value : null;
   let livePids: Set<number> | null = null;
   const mayLive = (pid: number): boolean => {
@@ -298,13 +288,13 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
     if (!store.listing.ok) problems.push(store.listing.problem);
     problems.push(...(store.nameless ?? []).map(({ problem }) => problem));
     for (const { reading } of store.rows) if (!reading.ok) problems.push(reading.problem);
-    for (const { pid, reading } of store.claims) if (!reading.ok && mayLive(pid)) problems.push(reading.problem);
+    for (const { pid, reading } of store.announcements) if (!reading.ok && mayLive(pid)) problems.push(reading.problem);
   }
-  for (const { answer } of evidence.hosts) if (!answer.ok) problems.push(answer.problem);
+  for (const { answer } of evidence.servers) if (!answer.ok) problems.push(answer.problem);
   return problems.sort((a, b) => compareText(a.source, b.source) || compareText(a.code, b.code));
 }
 
-/** What cannot be read of a process that only has a stale announcement's number concerns nobody. */
+/** A process that only has the pid of a stale announcement is no problem, even if it cannot be read. */
 const mayBeAgent = (row: ProcessRow, rules: readonly AgentRules[]): boolean =>
   row.detail !== null &&
   mayBeOurs(row.detail) &&
@@ -314,14 +304,14 @@ const hiddenProcess = (pid: number): Problem => ({
   code: "process-unreadable",
   agent: null,
   source: `/proc/${pid}`,
-  message: "it exists, but this system hides it from us (hidepid)",
+  detail: { code: "hidden-process" },
 });
 
-/** Numbers under which live processes may have announced themselves: ours, and those inside their own namespaces. */
+/** The pids that live processes may have announced: in our pid namespace, and in their own. */
 const livePidsOf = (table: ProcessTable): number[] =>
   table.rows.filter(isLive).flatMap(({ identity, detail }) => [identity.pid, detail?.innerPid ?? identity.pid]);
 
-/** Input order must not show: newest first, then by name. */
+/** Newest first, then by name, so that the order of the input does not matter. */
 const bySessionOrder = (a: Session, b: Session): number =>
   (b.updatedAt ?? b.startedAt ?? 0) - (a.updatedAt ?? a.startedAt ?? 0) ||
   compareText(a.agent, b.agent) ||

@@ -2,7 +2,7 @@
 import type { Problem } from "./problem.ts";
 import { isSuspended, type ProcessRow } from "./process.ts";
 import type { Session, SessionList } from "./session.ts";
-import { compareText } from "./subjects.ts";
+import { compareText } from "./session-facts.ts";
 
 /** before null: it is new. after null: it is no longer in the list. */
 export type SessionChange =
@@ -45,7 +45,7 @@ function diffSessions(before: readonly Session[], after: readonly Session[]): Se
     else if (was !== session && viewOf(was) !== viewOf(session)) changes.push({ before: was, after: session });
   }
   const nameless = new Map([...left.values()].filter(({ id }) => id === null).flatMap((was) => ownersOf(was, was)));
-  // Two of them may share the process: the order of the list must not decide between them.
+  // Two new sessions may have the same process: the order of the list must not decide between them.
   for (const session of fresh.sort((a, b) => compareText(keyOf(a), keyOf(b)))) {
     const was = session.processes.map((row) => nameless.get(ownerKey(session, row))).find((each) => each !== undefined);
     if (was !== undefined && left.delete(keyOf(was))) changes.push({ before: was, after: session });
@@ -57,14 +57,14 @@ function diffSessions(before: readonly Session[], after: readonly Session[]): Se
 
 const changeKey = (change: SessionChange): string => keyOf(change.after ?? change.before);
 
-/** A live process without a session is known by its process, everything else by its name. */
+/** A live process without a session id is identified by the process, a session by its id. */
 function keyOf({ agent, home, id, processes }: Session): string {
   if (id !== null) return JSON.stringify([agent, home, id]);
   const [row] = processes;
   return JSON.stringify([agent, home, null, row === undefined ? null : identityOf(row)]);
 }
 
-/** By these a process that was listed without a session is found again when it is listed with the session that it began. */
+/** Keys that find a process again which was listed without a session and is now listed with one. */
 const ownersOf = <T>(session: Session, value: T): [string, T][] =>
   session.processes.map((row) => [ownerKey(session, row), value]);
 
@@ -74,8 +74,8 @@ const identityOf = ({ identity: { pid, start, boot } }: ProcessRow): string => `
 
 /**
  * Everything about a session that a person or a script can see change. A process flips between running and sleeping all the time, and
- * the evidence names the moment of the look: neither is a change of the session. The evidence is not even touched: it is put
- * into words only when it is asked for.
+ * the evidence holds the time of the look: neither is a change of the session. The evidence is made when it is read, so it is not
+ * read here.
  */
 function viewOf(session: Session): string {
   const { agent, home, id, status, reason, since, waiting, background, cwd } = session;

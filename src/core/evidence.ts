@@ -1,6 +1,7 @@
-// What was seen, before anyone thinks about it. Everything a status may depend on is in `Evidence`, and nothing else is.
+// The raw readings. A status may depend on everything in `Evidence`, and on nothing else.
 import type { Problem, Reading } from "./problem.ts";
 import type { ProcessIdentity, ProcessTable } from "./process.ts";
+import type { RunningReason, TurnReason } from "./reason.ts";
 
 export type Activity = "working" | "waiting" | "idle" | "unclear";
 export type Outcome = "completed" | "failed" | "interrupted" | "cut-off";
@@ -21,20 +22,20 @@ export interface Background {
 /** How far the last turn got, by the agent's own record. */
 export type Turn =
   | { state: "none" }
-  /** `doubt`: why an open turn may be waiting for someone although the record does not say so ("tool call pending"). */
-  | { state: "open"; since: number | null; doubt: string | null }
+  /** `doubt`: why an open turn may be waiting for a person although the record does not say so. */
+  | { state: "open"; since: number | null; doubt: TurnReason | null }
   /**
-   * `needs`: why it failed is something that only a person can mend, by the agent's own word.
-   * `doubt`: why a live owner may go on with it by itself all the same (an agent that tries again).
+   * `needs`: by the agent's own record, only a person can fix the cause of the failure.
+   * `doubt`: why a live owner may still continue it by itself (an agent that retries).
    */
   | {
       state: "closed";
       at: number | null;
       outcome: Outcome | null;
       needs?: { kind: "login" | "limit"; text: string };
-      doubt?: string;
+      doubt?: TurnReason;
     }
-  | { state: "unclear"; why: string };
+  | { state: "unclear"; why: TurnReason };
 
 export interface Tokens {
   input: number;
@@ -67,60 +68,86 @@ export interface NativeRecord {
   writtenAt: number | null;
   turn: Turn;
   waiting: (Waiting & { since: number | null }) | null;
-  /** What the pending tool call is about. It says what a waiting owner waits for, never that it waits. */
+  /** The pending tool call. It shows what a waiting owner waits for, but does not prove that the owner waits. */
   pending: Waiting | null;
   background: Background | null;
   parent: string | null;
   continuedBy: string | null;
-  /** A subagent of this session keeps its own record: no row, but background work of its session. */
+  /** The session whose subagent wrote this record. A subagent has no row; it is background work of that session. */
   subagentOf: string | null;
   facts: Facts;
-  /** Lines that were broken and passed over. */
+  /** The number of broken lines that were skipped. */
   skippedLines: number;
   /** The newest line was not complete when we looked. */
   torn: boolean;
-  /** Lines of a kind that these rules do not know. */
+  /** The number of lines of an unknown kind. */
   unknownLines: number;
-  /** What the agent's own interface calls it, where that is not its id. */
+  /** Its name in the agent's own interface, if that is not its id. */
   opensAs?: string;
-  /** By the agent's own word nobody has it any more; whoever takes it up again writes that first. */
+  /** The record says that no process has the session any more; a process that reopens it writes that first. */
   isOver?: boolean;
-  /** One of several files that make up the record one after the other: the newest speaks, the others are its past. */
+  /** One of several files that form the record one after the other. The newest file has the state. */
   isSegment?: boolean;
 }
 
-/** A process's own word, found in the agent's store: "pid P, started at S, has session X". */
-export interface PidClaim {
+/** A record of which only its file is known. */
+export const emptyRecord = ({ id, path, writtenAt, torn }: RecordSource): NativeRecord => ({
+  ...{ id, source: path, cwd: null, createdAt: null, lastMessageAt: null, writtenAt, turn: { state: "none" } },
+  ...{ waiting: null, pending: null, background: null, parent: null, continuedBy: null, subagentOf: null },
+  ...{ facts: noFacts, skippedLines: 0, torn, unknownLines: 0 },
+});
+
+interface RecordSource extends Pick<NativeRecord, "id" | "writtenAt" | "torn"> {
+  path: string;
+}
+
+export const noFacts: Facts = {
+  ...{ model: null, title: null, prompt: null, branch: null, agentVersion: null, permission: null },
+  ...{ denied: null, tokens: null, costUsd: null },
+};
+
+/** A statement of a process about itself, found in the agent's store: "pid P, started at S, has session X". */
+export interface Announcement {
   session: string;
   pid: number;
-  /** null: the agent writes no start time; then the process must be the agent's and older than the claim. */
+  /** null: the agent writes no start time; then the process must belong to the agent and be older than the announcement. */
   start: string | null;
   boot: string | null;
   namespace: string | null;
-  /** The id of the machine that the process runs on; absent or null: the agent does not write it. */
+  /** The id of the host that the process runs on; absent or null: the agent does not write it. */
   host?: string | null;
   source: string;
   writtenAt: number | null;
   cwd: string | null;
-  /** What the process says it is doing; null: it does not say. */
-  says: { activity: Activity; reason: string | null; since: number | null } | null;
+  /** The activity that the process reports; null: it reports none. */
+  says: { activity: Activity; reason: RunningReason | null; since: number | null } | null;
   waiting: Waiting | null;
   background: Background | null;
-  /** The name under which the agent's own supervisor runs it; null: it runs by itself. */
+  /** Its name in the agent's own supervisor; null: it has no supervisor. */
   job: string | null;
   /**
-   * When the process began the session, where it has one at a time and leaves its word about each of them: of several that are not
-   * over it has the newest, and who took up the others is not said.
+   * When the process began the session, for agents that have one session at a time and keep an announcement for each. The process
+   * has the newest one that is not over; whether another process reopened an older one is not recorded.
    */
   begunAt?: number | null;
-  /** By its own word the process has left the session, and may live on without it. */
+  /** The process announced that it has left the session. It may still be live. */
   isOver?: boolean;
 }
 
-/** The agent wrote that this session was left for a new one at that moment in that directory (`/clear`). */
+/** An announcement of a session and a pid without other facts. */
+export const emptyAnnouncement = ({ session, pid, path, writtenAt }: AnnouncementSource): Announcement => ({
+  ...{ session, pid, start: null, boot: null, namespace: null, source: path, writtenAt },
+  ...{ cwd: null, says: null, waiting: null, background: null, job: null },
+});
+
+interface AnnouncementSource extends Pick<Announcement, "session" | "pid" | "writtenAt"> {
+  path: string;
+}
+
+/** The agent recorded that a person left this session for a new one at that time in that directory (`/clear`). */
 export interface Succession {
   from: string;
-  /** null: a new session of that directory, to be told by its beginning. */
+  /** null: a new session of that directory, found by its creation time. */
   to: string | null;
   at: number;
   cwd: string | null;
@@ -143,60 +170,60 @@ export interface Store {
   names: string[];
   /** false: on another device than `/`, where a writer in another pid namespace could not be seen. */
   onRootDevice: boolean;
-  /** On a file system that other hosts may write to: a process that has a session of this store may run on another host. */
+  /** On a file system that other hosts can write to: the owner of a session may run on another host. */
   isShared?: boolean;
-  /** Its folder is not ours, or others may write to it: records in it may be other users'. */
+  /** Another user owns the folder or can write to it: it may hold records of other users. */
   mayHoldOthers?: boolean;
-  /** The confinements whose processes alone name this home: its files count for them, and for no process outside. Absent: others know it, too. */
+  /** Only processes of these confinements name this home, so its files count for those processes alone. Absent: other processes name it, too. */
   namedOnlyIn?: readonly string[];
-  /** Which sessions are recorded here. Unread: there may be more than `rows` shows. */
+  /** The number of recorded sessions. Unread: there may be more than `rows` shows. */
   listing: Reading<number>;
-  /** Of the file itself, known even where its content is not: when it was written, and whose it is. */
+  /** `writtenAt` and `uid` are of the file, and known even if its content cannot be read. */
   rows: { id: string; reading: Reading<NativeRecord>; writtenAt: number | null; uid: number | null }[];
-  /** Records that cannot be read and tell only how their session's id begins: of one of those, or of one that nobody can name. */
+  /** Unreadable records whose names hold only the beginning of the session id. */
   nameless?: { begins: string; problem: Problem; writtenAt: number | null }[];
   /**
-   * Sessions whose records nobody needed to open: nobody has them, and nobody asked for them. All of those where the question is
-   * about times; else those that begin like one in the answer.
+   * Sessions whose records were not read: no process has them, and the caller did not select them. All of them if the selection is
+   * by time; otherwise those whose id begins like the id of a session in the answer.
    */
   unopened?: string[];
   /**
-   * A pid in the file's name is known even where the content is not; so is the session that it is about, where that is the name.
-   * `uid`: whose file it is; null: that could not be seen.
+   * A pid or a session in the file name is known even if the content cannot be read.
+   * `uid`: the owner of the file; null: it could not be read.
    */
-  claims: { pid: number; reading: Reading<PidClaim>; uid: number | null; session?: string }[];
+  announcements: { pid: number; reading: Reading<Announcement>; uid: number | null; session?: string }[];
   successions: Succession[];
 }
 
-export interface HostedSession {
+export interface ServedSession {
   id: string;
   activity: Activity;
   waiting: Waiting | null;
 }
 
 /** A process (or a gateway elsewhere) that serves many sessions, and what it answered. */
-export interface HostAnswer {
+export interface ServerAnswer {
   agent: string;
   home: string;
   address: string;
   process: ProcessIdentity | null;
   startedAt: number | null;
-  answer: Reading<HostedSession[]>;
+  answer: Reading<ServedSession[]>;
 }
 
 export interface Evidence {
   at: number;
-  /** The id of this machine, as agents write it into their announcements; absent or null: not known, or no announcement names one. */
+  /** The id of this host, as agents write it into their announcements; absent or null: not known, or no announcement has one. */
   host?: string | null;
   /** This system hides other users' processes from us (hidepid). */
   othersAreHidden?: boolean;
   processes: Reading<ProcessTable>;
   stores: Store[];
-  hosts: HostAnswer[];
+  servers: ServerAnswer[];
   dialogs: StartDialog[];
   /**
-   * What directories really are (device and inode), by path; "/proc/<pid>/cwd" is where a process stands. null: not there, or
-   * not to be seen. Looked up only where a silent process and a record name different paths.
+   * Device and inode of directories, by path; "/proc/<pid>/cwd" is the working directory of a process. null: missing, or not
+   * readable. Looked up only if the paths of a process without an announcement and of a record differ.
    */
   directories: Readonly<Record<string, string | null>>;
   /** Readings that failed before they could belong to a store (configuration, worker). */

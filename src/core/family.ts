@@ -1,18 +1,18 @@
-// Who belongs to a session and may be ended with it: its owners' descendants and what carries its mark. Everything that
-// might be somebody else's is a leftover, with the reason.
-import { isLive, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
-import { isHosted, isSameSession, type Kin, type Session } from "./session.ts";
+// The processes that are ended with a session: descendants of its owners, and processes that carry its tag. A process that may
+// belong to another session or to a person is a leftover, with the reason.
+import { isLive, type ProcessRow, type ProcessTable, sameProcess, withAncestors } from "./process.ts";
+import type { SpareReason } from "./reason.ts";
+import { isSameSession, isServed, type Kin, type Session } from "./session.ts";
 import { isHeadless, windowKind } from "./windows.ts";
 
-/** How the processes of sessions are marked in their environments. */
-export interface Marks {
-  /** By agent: its own variable in what its tools start. */
-  childMarks: ReadonlyMap<string, string>;
+/** Everything besides parents and children that shows to which session a process belongs. */
+export interface FamilySigns {
+  /** For each agent, the variable that gives its tools the id of the session. */
+  sessionVariables: ReadonlyMap<string, string>;
   /** Launches of this session (values of AGENTCTL_TAG), beside those that its live processes carry. */
   launches: readonly string[];
-  /** Serves many sessions, whoever started it. */
-  isHost?(row: ProcessRow): boolean;
-  /** A process of the agent itself, as its helpers are. */
+  isServer?(row: ProcessRow): boolean;
+  /** Is it a process of the agent itself, for example a helper? */
   isOfAgent?(row: ProcessRow, agent: string): boolean;
   /** The libraries that it has loaded, as /proc/PID/maps lists them; empty: not known. */
   readMaps?(row: ProcessRow): string;
@@ -20,11 +20,11 @@ export interface Marks {
 
 export interface Leftover {
   row: ProcessRow;
-  why: string;
+  why: SpareReason;
 }
 
 export interface Family {
-  /** Below the owners or marked; without the owners themselves. */
+  /** Descendants of the owners, and tagged processes; without the owners themselves. */
   members: ProcessRow[];
   leftovers: Leftover[];
 }
@@ -33,64 +33,65 @@ export function familyOf(
   session: Kin,
   all: readonly Session[],
   table: ProcessTable,
-  marks: Marks,
+  signs: FamilySigns,
   callerPids: ReadonlySet<number>,
 ): Family {
   const isOwn = (row: ProcessRow): boolean => session.processes.some((own) => sameProcess(own.identity, row.identity));
-  // A host has many sessions: what is below it is ours only where it carries our mark.
-  const owners = isHosted(session) ? [] : table.rows.filter(isOwn);
+  // A server has many sessions: its descendants are ours only if they carry our tag.
+  const owners = isServed(session) ? [] : table.rows.filter(isOwn);
   const others = all.filter((other) => other.status.state === "running" && !isSameSession(other, session));
-  const whose = ownersOf(others);
-  const launches = new Set([...marks.launches, ...owners.flatMap((row) => launchToEnd(row) ?? [])]);
-  const marked = table.rows.filter((row) => isLive(row) && carriesMark(row, session, launches, marks));
+  const otherOwners = ownersOf(others);
+  const launches = new Set([...signs.launches, ...owners.flatMap((row) => launchToEnd(row) ?? [])]);
+  const tagged = table.rows.filter((row) => isLive(row) && carriesTag(row, session, launches, signs));
   const children = childrenOf(table);
-  const related = new Set([...owners, ...marked].flatMap((row) => withDescendants(row, children)));
+  const related = new Set([...owners, ...tagged].flatMap((row) => withDescendants(row, children)));
   const byPid = new Map(table.rows.map((row) => [row.identity.pid, row]));
 
   /** The first answer on the way up, from the process itself to the nearest of our owners. */
-  const nearest = (row: ProcessRow, ask: (at: ProcessRow) => string | null): string | null => {
-    for (const at of withAncestors(row, byPid)) {
+  const nearest = (row: ProcessRow, ask: (at: ProcessRow) => SpareReason | null): SpareReason | null => {
+    for (const at of chainAbove(row, byPid)) {
       if (isOwn(at)) return null;
       const why = ask(at);
-      if (why !== null) return at === row ? why : `below a process that stays: ${why}`;
+      if (why !== null)
+        return at === row || why.code === "below-spared-process" ? why : { code: "below-spared-process", why };
     }
     return null;
   };
-  const hosts = (row: ProcessRow): string | null =>
-    marks.isHost?.(row) === true ? "it serves other sessions, too" : null;
-  /** Itself and those above, up to the nearest of our owners, which is not among them. */
+  const servers = (row: ProcessRow): SpareReason | null =>
+    signs.isServer?.(row) === true ? { code: "serves-other-sessions" } : null;
+  /** The process and its ancestors below the nearest of our owners. */
   const upToOwn = (row: ProcessRow): ProcessRow[] => {
-    const path = withAncestors(row, byPid);
+    const path = chainAbove(row, byPid);
     const end = path.findIndex(isOwn);
     return end === -1 ? path : path.slice(0, end);
   };
-  const window = (row: ProcessRow): string | null => {
-    const kind = windowKind(row, (each) => marks.readMaps?.(each) ?? "");
-    return kind === null || upToOwn(row).some(isHeadless) ? null : `${kind}: people may work in it`;
+  const window = (row: ProcessRow): SpareReason | null => {
+    const kind = windowKind(row, (each) => signs.readMaps?.(each) ?? "");
+    return kind === null || upToOwn(row).some(isHeadless) ? null : { code: "window", kind };
   };
-  /** The agent itself, and a helper of it, give terminals to its tools; another program gives them to people. */
+  /** The agent and its helpers create terminals for tools; other programs create them for people. */
   const isKeptByAgent = (row: ProcessRow): boolean => {
-    const keeper = withAncestors(row, byPid).find((at) => isOwn(at) || at.tty !== row.tty);
-    return keeper !== undefined && (isOwn(keeper) || marks.isOfAgent?.(keeper, session.agent) === true);
+    const keeper = chainAbove(row, byPid).find((at) => isOwn(at) || at.tty !== row.tty);
+    return keeper !== undefined && (isOwn(keeper) || signs.isOfAgent?.(keeper, session.agent) === true);
   };
-  const isBelowOwn = (row: ProcessRow): boolean => withAncestors(row, byPid).some(isOwn);
-  const left = new Map<ProcessRow, string>();
-  const spared = new Map<ProcessRow, string>();
+  const isBelowOwn = (row: ProcessRow): boolean => chainAbove(row, byPid).some(isOwn);
+  const left = new Map<ProcessRow, SpareReason>();
+  const spared = new Map<ProcessRow, SpareReason>();
   const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
   for (const row of candidates) {
     const why =
-      nearest(row, (at) => whose.get(at.identity.pid) ?? multiplexer(at) ?? hosts(at) ?? window(at)) ??
-      otherLaunch(row, session, owners, launches, marks) ??
-      (isBelowOwn(row) ? null : (otherMark(row, others, owners, marks) ?? daemon(row))) ??
+      nearest(row, (at) => otherOwners.get(at.identity.pid) ?? multiplexer(at) ?? servers(at) ?? window(at)) ??
+      otherLaunch(row, session, owners, launches, signs) ??
+      (isBelowOwn(row) ? null : (otherTool(row, others, owners, signs) ?? daemon(row))) ??
       (isBelowOwn(row) && isKeptByAgent(row) ? null : ownTerminal(row));
     if (why !== null) left.set(row, why);
   }
-  // Whoever holds its other end, or leads its session, takes a terminal and all who work on it along.
+  // Killing the owner of the other end, or the session leader, hangs up this terminal.
   for (const [row] of [...left])
-    for (const at of terminalHolders(row, withAncestors(row, byPid), isOwn))
+    for (const at of terminalHolders(row, chainAbove(row, byPid), isOwn))
       if (candidates.includes(at) && !left.has(at))
-        left.set(at, `the terminal of pid ${row.identity.pid} depends on it`);
-  // What lives inside of a daemon is as little ours as that is.
+        left.set(at, { code: "terminal-depends-on-it", pid: row.identity.pid });
+  // Descendants of spared processes are spared, too.
   for (const row of candidates) {
     const why = left.has(row) ? null : nearest(row, (at) => (at === row ? null : (left.get(at) ?? null)));
     if (why !== null) spared.set(row, why);
@@ -101,86 +102,88 @@ export function familyOf(
   };
 }
 
-const ownersOf = (others: readonly Session[]): Map<number, string> =>
+const ownersOf = (others: readonly Session[]): Map<number, SpareReason> =>
   new Map(others.flatMap((other) => other.processes.map((row) => [row.identity.pid, ownedBy(other)] as const)));
 
-export const ownedBy = ({ id, agent }: Session): string =>
-  id === null ? `it is a live ${agent}` : `it has the session ${id}`;
+export const ownedBy = ({ id, agent }: Session): SpareReason =>
+  id === null ? { code: "live-agent", agent } : { code: "has-session", id };
 
-/** The launch that this process was started for. Elsewhere than in the holder's kernel session the tag is an inheritance. */
+/** The launch that this process was started for. Outside of the holder's kernel session the tag was only inherited. */
 export function launchOf({ session, detail }: ProcessRow): string | null {
   const env = detail?.env ?? {};
   return env["AGENTCTL_TAG_SID"] === String(session) ? (env["AGENTCTL_TAG"] ?? null) : null;
 }
 
-/** The launch that ends with this owner. A sandboxed process may claim any: what it says of processes outside is not believed. */
+/** The launch that ends with this owner. A sandboxed process could name any launch, so its tag is not believed. */
 export const launchToEnd = (row: ProcessRow): string | null =>
   row.detail?.confinement === null ? launchOf(row) : null;
 
-/** The id of a session whose record is another user's makes no process of ours its member, unless a process of ours has it. */
+/** If another user owns the record of a session, its id makes no process of ours a member, unless a process of ours has it. */
 const mayBeOf = ({ detail }: ProcessRow, { recordOwner = null, processes }: Kin): boolean =>
   recordOwner === null ||
   recordOwner === detail?.uid ||
   processes.some((owner) => owner.detail?.uid != null && owner.detail.uid === detail?.uid);
 
-function carriesMark(row: ProcessRow, session: Kin, launches: ReadonlySet<string>, marks: Marks): boolean {
+function carriesTag(row: ProcessRow, session: Kin, launches: ReadonlySet<string>, signs: FamilySigns): boolean {
   const env = row.detail?.env ?? {};
   if (launches.has(env["AGENTCTL_TAG"] ?? "")) return true;
   const isNamed = session.id !== null && env["AGENTCTL_TAG_SESSION"] === `${session.agent}:${session.id}`;
-  return (isNamed || isToolOf(row, session, marks)) && mayBeOf(row, session);
+  return (isNamed || isToolOf(row, session, signs)) && mayBeOf(row, session);
 }
 
-function isToolOf({ detail }: ProcessRow, { agent, id }: Pick<Kin, "agent" | "id">, { childMarks }: Marks): boolean {
-  const mark = childMarks.get(agent);
-  return id !== null && mark !== undefined && detail?.env?.[mark] === id;
+function isToolOf(
+  { detail }: ProcessRow,
+  { agent, id }: Pick<Kin, "agent" | "id">,
+  { sessionVariables }: FamilySigns,
+): boolean {
+  const variable = sessionVariables.get(agent);
+  return id !== null && variable !== undefined && detail?.env?.[variable] === id;
 }
 
-/** A launch from inside the session scrubs its mark; a tag beside the mark is that of a session around ours. */
+/** A launch from inside the session removes its variable; a tag beside the variable is that of an outer session. */
 function otherLaunch(
   row: ProcessRow,
   session: Kin,
   owners: readonly ProcessRow[],
   launches: ReadonlySet<string>,
-  marks: Marks,
-): string | null {
+  signs: FamilySigns,
+): SpareReason | null {
   const tag = row.detail?.env?.["AGENTCTL_TAG"];
-  if (tag === undefined || launches.has(tag) || isToolOf(row, session, marks)) return null;
-  return owners.some(({ detail }) => detail?.env?.["AGENTCTL_TAG"] === tag) ? null : `it belongs to the launch ${tag}`;
+  if (tag === undefined || launches.has(tag) || isToolOf(row, session, signs)) return null;
+  return owners.some(({ detail }) => detail?.env?.["AGENTCTL_TAG"] === tag) ? null : { code: "of-launch", launch: tag };
 }
 
-/** Another live session's tool started it, unless that session is one that ours runs in. */
-function otherMark(
+/** A tool of another live session started it, unless ours runs inside of that session. */
+function otherTool(
   row: ProcessRow,
   others: readonly Session[],
   owners: readonly ProcessRow[],
-  marks: Marks,
-): string | null {
+  signs: FamilySigns,
+): SpareReason | null {
   const other = others.find(
-    (each) => isToolOf(row, each, marks) && !owners.some((owner) => isToolOf(owner, each, marks)),
+    (each) => isToolOf(row, each, signs) && !owners.some((owner) => isToolOf(owner, each, signs)),
   );
-  return other === undefined ? null : `a tool of the live session ${other.id}`;
+  return other?.id == null ? null : { code: "of-session", id: other.id };
 }
 
 const multiplexers = /^(tmux|screen|zellij|dtach|abduco|dvtm|shpool)\b/i;
 
 export const isMultiplexer = ({ name }: ProcessRow): boolean => multiplexers.test(name);
 
-const multiplexer = (row: ProcessRow): string | null =>
-  isMultiplexer(row) ? "a terminal multiplexer: people may work in it" : null;
+const multiplexer = (row: ProcessRow): SpareReason | null => (isMultiplexer(row) ? { code: "multiplexer" } : null);
 
 const services =
   /^(ssh-agent|gpg-agent|dbus-daemon|dbus-launch|systemd|dockerd|containerd.*|podman|colima|watchman|sccache|ccache|bazel.*|buck2d|adb|pulseaudio|pipewire|emacs.*|code-server|mosh-server|sshd|Xvfb|Xorg)$/i;
 
-/** Left the tree, and lives as daemons do: in the root directory, or under the name of a known shared service. */
-function daemon({ name, detail }: ProcessRow): string | null {
-  if (services.test(name)) return "a shared service: others may use it";
-  return detail?.cwd === "/" ? "a daemon: it left the session's tree for the root directory" : null;
+/** It has left the tree and looks like a daemon: in the root directory, or named like a known shared service. */
+function daemon({ name, detail }: ProcessRow): SpareReason | null {
+  if (services.test(name)) return { code: "shared-service" };
+  return detail?.cwd === "/" ? { code: "daemon" } : null;
 }
 
-const ownTerminal = ({ tty }: ProcessRow): string | null =>
-  tty === null ? null : `it has a terminal of its own: ${tty}`;
+const ownTerminal = ({ tty }: ProcessRow): SpareReason | null => (tty === null ? null : { code: "has-terminal", tty });
 
-/** Those above it on the same terminal, and the first one that is not; none, if it is the agent's own terminal. */
+/** Its ancestors on the same terminal and the first one that is not on it; none if the agent created the terminal. */
 function terminalHolders(
   { tty }: ProcessRow,
   [, ...above]: readonly ProcessRow[],
@@ -201,7 +204,7 @@ function childrenOf(table: ProcessTable): Map<number, ProcessRow[]> {
   return children;
 }
 
-/** A table is not read in one instant: who is older than its parent has another one, whose pid was used again. */
+/** A table is not read in one instant: a process older than its parent has another parent, whose pid was reused. */
 const isChild = (row: ProcessRow, parent: ProcessRow): boolean => row.startedAt >= parent.startedAt;
 
 function withDescendants(row: ProcessRow, children: ReadonlyMap<number, readonly ProcessRow[]>): ProcessRow[] {
@@ -216,12 +219,8 @@ function withDescendants(row: ProcessRow, children: ReadonlyMap<number, readonly
   return found;
 }
 
-/** Nearest first. */
-function withAncestors(row: ProcessRow, byPid: ReadonlyMap<number, ProcessRow>): ProcessRow[] {
-  const found = [row];
-  for (const each of found) {
+const chainAbove = (row: ProcessRow, byPid: ReadonlyMap<number, ProcessRow>): ProcessRow[] =>
+  withAncestors(row, (each) => {
     const parent = byPid.get(each.parent);
-    if (parent !== undefined && isChild(each, parent) && !found.includes(parent)) found.push(parent);
-  }
-  return found;
-}
+    return parent !== undefined && isChild(each, parent) ? parent : null;
+  });

@@ -1,23 +1,35 @@
-// Processes that name no session: which records of their directory could be theirs. Rule 9.
+// For processes without a known session: which records of their directory may be theirs. Rule 9.
+
+import { startSlackMs } from "./announcements.ts";
 import { mayBeTied, whyNotTied } from "./belief.ts";
-import { startSlackMs } from "./claims.ts";
 import type { Evidence, Store } from "./evidence.ts";
-import { type AgentProcess, add, addOwner, homeFor, type Matches, processOwner, sessionKey } from "./found.ts";
 import { givenId } from "./given-id.ts";
+import {
+  type AgentProcess,
+  add,
+  addOwner,
+  type Doubt,
+  homeFor,
+  type Matches,
+  processOwner,
+  reasonKey,
+  sessionKey,
+} from "./matches.ts";
 import { sameProcess } from "./process.ts";
+import type { OwnerDoubt } from "./reason.ts";
 
 /**
- * A process that names no session may still have one: the records of its directory with a message younger than itself.
- * One process that never announces, one record: linked, weakly. Anything else: nobody can tell. A process that normally
- * announces is never linked this way; but while it has not spoken, such a record is not proven to be ownerless either.
+ * A process without a known session may have a record of its directory with a message newer than the process. One process that
+ * never announces and one record are linked, weakly. In all other cases the session stays unknown. A process that normally
+ * announces is never linked this way; but until it has announced, such a record is not proven to have no owner.
  */
 export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, found: Matches): void {
   const recordsOf = new Map<AgentProcess, Candidate[]>();
   const processesOf = new Map<string, AgentProcess[]>();
   const places = new Map<Store, Places>();
   for (const process of unnamed) {
-    // A lock is seen together with its process: who holds none has no session. Nor has who still asks for trust.
-    const byLock = process.rules.hostsNameBy === "lock";
+    // Locks are read together with their process: without a lock there is no session. A process that asks for trust has none, either.
+    const byLock = process.rules.serversNameBy === "lock";
     const inDialog = evidence.dialogs.some((dialog) => sameProcess(dialog.process, process.row.identity));
     const candidates = byLock || inDialog ? [] : directoryCandidates(process, evidence, found, places);
     recordsOf.set(process, candidates);
@@ -37,18 +49,16 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
       continue;
     }
     const pid = process.row.identity.pid;
-    for (const { key } of candidates) {
-      const why = `process ${pid} of this agent may have it: it lives, and has not said which session it has`;
-      add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
-    }
+    const why: OwnerDoubt = { code: "open-in-silent-process", pid };
+    for (const { key } of candidates) add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
     const maybe = candidates.filter(({ isPast }) => !isPast).map(({ id }) => id);
     if (process.detail.ours) found.unrecorded.push({ process, maybe });
   }
 }
 
 /**
- * None of what may be its own is proven to be ownerless. What the process was started with still names its session, if nothing
- * else in its directory could be what it says now.
+ * None of the candidates is proven to have no owner. The session that the process was started with is still its own if there is no
+ * other candidate in its directory.
  */
 function matchMuted(
   process: AgentProcess,
@@ -57,7 +67,7 @@ function matchMuted(
   evidence: Evidence,
   found: Matches,
 ): void {
-  const doubt = { why, source, rule };
+  const doubt: Doubt = { why, source, rule };
   const given = givenId(process);
   const home = given === null ? "" : homeFor(process, given.id, evidence);
   const key = given === null ? null : sessionKey(store.agent, home, given.id);
@@ -72,35 +82,35 @@ function matchMuted(
   found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
 }
 
-const isDoubted = (found: Matches, key: string, why: string): boolean =>
-  found.doubts.get(key)?.some((doubt) => doubt.why === why) ?? false;
+const isDoubted = (found: Matches, key: string, why: OwnerDoubt): boolean =>
+  found.doubts.get(key)?.some((doubt) => reasonKey(doubt.why) === reasonKey(why)) ?? false;
 
 interface Candidate {
   key: string;
   id: string;
   /** Directory and time are recorded and agree. Otherwise the record merely cannot be ruled out. */
   fits: boolean;
-  /** Its last message is older than the process, which may have been started with it all the same: its arguments are hidden. */
+  /** The record's last message is older than the process. But the arguments of the process are hidden, and may name the record. */
   isPast: boolean;
 }
 
-/** Directories are moved and removed under their processes, and differ between containers: another path is no proof by itself. */
+/** Directories are moved and removed while processes run, and differ between containers: another path alone proves nothing. */
 function isElsewhere({ row, detail }: AgentProcess, cwd: string | null, { directories }: Evidence): boolean {
   if (cwd === null || detail.cwd === null || (cwd === detail.cwd && detail.sameFiles)) return false;
   const there = directories[cwd];
   const here = directories[`/proc/${row.identity.pid}/cwd`];
-  // Not looked up yet: the paths must do.
+  // Not looked up yet: compare the paths.
   if (there === undefined || here === undefined) return detail.sameFiles;
   return there !== null && here !== null && there !== here;
 }
 
 const tickMs = 10;
 
-/** A record that nobody can name was written since then: it may be the one that the process has. */
+/** True if an unreadable record without a known id was written since then: it may belong to the process. */
 const hasNameless = ({ nameless = [] }: Store, startedAt: number): boolean =>
   nameless.some(({ writtenAt }) => (writtenAt ?? Number.POSITIVE_INFINITY) >= startedAt - startSlackMs);
 
-/** A store by directories: thousands of records share a few. */
+/** A store by directories, because thousands of records share a few. */
 interface Places {
   rowsIn: ReadonlyMap<string | null, Store["rows"]>;
   unreadIds: ReadonlySet<string>;
@@ -128,12 +138,12 @@ function directoryCandidates(
       const key = sessionKey(store.agent, store.home, id);
       if (found.owners.has(key) || (!detail.ours && (uid === null || uid !== detail.uid))) continue;
       const record = reading.ok ? reading.value : null;
-      // Whoever has its session has a subagent, too.
+      // Subagents belong to the process of their parent.
       if (record?.subagentOf != null) continue;
       const cwd = record?.cwd ?? null;
-      // Without a time inside, the file's own: what was last written before the start is none of this process.
+      // Without a time in the record, use the file's: a record last written before the start does not belong to this process.
       const told = record?.lastMessageAt ?? record?.createdAt ?? null;
-      // Where its newest lines are broken nobody knows how young they are, other than by the file.
+      // If its newest lines are broken, only the time of the file tells how new they are.
       const isWhole = record === null || (record.skippedLines === 0 && !record.torn);
       const newest = told !== null && isWhole ? told : Math.max(told ?? 0, writtenAt ?? Number.POSITIVE_INFINITY);
       const isPast = newest < row.startedAt - startSlackMs;
@@ -143,7 +153,7 @@ function directoryCandidates(
         isYounger &&
         detail.ours &&
         mayBeTied(uid, detail) &&
-        // On another host a process may stand in a directory of the same name.
+        // A process on another host may work in a directory of the same name.
         store.isShared !== true &&
         detail.sameFiles &&
         home !== null &&

@@ -1,7 +1,7 @@
-// What a process is to us: an identity (never a bare pid), its place in the tree, and for candidates a few details.
+// A process: an identity (never a bare pid), its parent, and for possible agents some details.
 import type { Problem } from "./problem.ts";
 
-/** Start is the kernel's start time in clock ticks (Linux) or microseconds (macOS), kept as text: it is compared, not computed with. */
+/** Start is the kernel's start time in clock ticks (Linux) or microseconds (macOS), kept as text because it is only compared. */
 export interface ProcessIdentity {
   pid: number;
   start: string;
@@ -19,15 +19,15 @@ export interface ProcessRow {
   /** "/dev/pts/3", or null without a controlling terminal. */
   tty: string | null;
   startedAt: number;
-  /** null: no agent asked for this process. */
+  /** null: no agent uses this process name, so its details were not read. */
   detail: ProcessDetail | null;
 }
 
 /** A field is null where it could not be read; `unread` says which and why. */
 export interface ProcessDetail {
-  /** The user that it belongs to wholly; null: its real, effective, saved and file system uid differ, or could not be read. */
+  /** Its uid; null: its real, effective, saved and file system uids differ, or could not be read. */
   uid: number | null;
-  /** All of its uids are ours. false: what we cannot read of it is no gap in our knowledge, and nothing in its environment is used. */
+  /** All of its uids are ours. false: unreadable parts are no problem, and its environment is not used. */
   ours: boolean;
   argv: string[] | null;
   exe: string | null;
@@ -36,7 +36,7 @@ export interface ProcessDetail {
   env: Record<string, string> | null;
   /** Files open with a kernel lock on them, among those an agent asked for. */
   lockedFiles: string[];
-  /** Its pid namespace, and the pid it knows itself by there. */
+  /** Its pid namespace, and its pid in that namespace. */
   namespace: string | null;
   innerPid: number | null;
   /** false: it lives in another mount namespace, so paths in its environment are not our paths. */
@@ -48,18 +48,17 @@ export interface ProcessDetail {
 
 export interface ProcessTable {
   boot: string;
-  /** Whose processes are "ours". */
   uid: number;
-  /** Our pid namespace; initial = nothing on this machine is hidden from us by a namespace. */
+  /** Our pid namespace; initial = nothing on this host is hidden from us by a namespace. */
   namespace: { id: string | null; initial: boolean };
   rows: readonly ProcessRow[];
-  /** Why the table may not be whole. Empty = it was read to the end and every process was seen or was gone. */
+  /** Why the table may be incomplete. Empty = every process was read or was gone. */
   gaps: Problem[];
-  /** Claimed pids that exist although the table does not show them (hidepid). */
+  /** Announced pids that exist although the table does not show them (hidepid). */
   hidden: number[];
 }
 
-/** Ours, or of a user that could not be read. */
+/** Ours, or its uid could not be read. */
 export const mayBeOurs = ({ ours, uid, unread }: ProcessDetail): boolean => ours || (uid === null && unread.length > 0);
 
 /** A zombie keeps its stat line, start ticks included, but it is dead. */
@@ -70,13 +69,31 @@ export const isSuspended = (row: ProcessRow): boolean => row.state === "T" || ro
 export const sameProcess = (a: ProcessIdentity, b: ProcessIdentity): boolean =>
   a.pid === b.pid && a.start === b.start && a.boot === b.boot;
 
-/** What matching asks a table for, again and again in one look. There may be thousands of processes, and few are anybody's. */
+/** An index for matching, because thousands of processes may be listed and few belong to agents. */
 interface Index {
-  /** Live ones that somebody looked at closely. */
+  /** Live processes whose details were read. */
   examined: readonly (ProcessRow & { detail: ProcessDetail })[];
   liveByPid: ReadonlyMap<number, ProcessRow>;
 }
 
+/** A process and those above it, nearest first. A table is not read in one instant: reused pids may form a circle, where it ends. */
+export function withAncestors(
+  row: ProcessRow | null | undefined,
+  parentOf: (row: ProcessRow) => ProcessRow | null | undefined,
+): ProcessRow[] {
+  const found = new Map<number, ProcessRow>();
+  for (let at = row; at != null && !found.has(at.identity.pid); at = parentOf(at)) found.set(at.identity.pid, at);
+  return [...found.values()];
+}
+
+/** The process with this pid and those above it, dead ones included. */
+export function chainIn({ rows }: ProcessTable, pid: number): ProcessRow[] {
+  const known = byPids.get(rows) ?? new Map(rows.map((row) => [row.identity.pid, row]));
+  byPids.set(rows, known);
+  return withAncestors(known.get(pid), ({ parent }) => known.get(parent));
+}
+
+const byPids = new WeakMap<readonly ProcessRow[], ReadonlyMap<number, ProcessRow>>();
 const indexes = new WeakMap<readonly ProcessRow[], Index>();
 
 function indexOf({ rows }: ProcessTable): Index {
@@ -85,7 +102,7 @@ function indexOf({ rows }: ProcessTable): Index {
   const live = rows.filter(isLive);
   const index: Index = {
     examined: live.filter((row): row is Index["examined"][number] => row.detail !== null),
-    // The first of a pid stands, as it would in a search.
+    // The first row of a pid counts.
     liveByPid: new Map(live.toReversed().map((row) => [row.identity.pid, row])),
   };
   indexes.set(rows, index);

@@ -1,129 +1,165 @@
-// Puts the evidence behind a status into words: what was seen, where, under which rule, and what would change it.
+// The evidence behind a status: which fact was seen where, which rule used it, and what would change the status.
 
-import type { Evidence, NativeRecord } from "./evidence.ts";
-import type { Doubt, FoundOwner, ProcessOwner } from "./found.ts";
+import type { Activity, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
+import type { Doubt, FoundOwner } from "./matches.ts";
+import type { ProblemDetail } from "./problem.ts";
 import { isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
-import type { Proof, Session } from "./session.ts";
-import type { Subject } from "./subjects.ts";
+import type { OwnerDoubt, StaleReason, TruthRule } from "./reason.ts";
+import type { Link, Session } from "./session.ts";
+import type { SessionFacts } from "./session-facts.ts";
+
+export interface Proof {
+  fact: Fact;
+  source: string;
+  rule: TruthRule;
+  at: number | null;
+}
+
+/** The words for each code are in src/words/proofs.ts. */
+export type Fact =
+  | { code: "process"; pid: number; name: string; state: string; start: string; isSuspended: boolean }
+  /** `announced`: what the announcement says of the process; null: the link is not by an announcement. */
+  | {
+      code: "link";
+      link: Link;
+      start: string;
+      announced: { pid: number; start: string | null; boot: string | null } | null;
+    }
+  | { code: "agent-says"; activity: Activity }
+  /** activity null: the server holds the session's lock, and says nothing about it. */
+  | { code: "server"; activity: Activity | null }
+  | { code: "dialog"; waiting: Waiting }
+  | { code: "stale-announcement"; why: StaleReason }
+  | { code: "no-owner"; agent: string; processes: number; pids: number[] }
+  | { code: "not-proven"; why: OwnerDoubt }
+  | { code: "turn"; turn: Turn; asks: Waiting["kind"] | null }
+  | { code: "record-unreadable"; detail: ProblemDetail }
+  | { code: "store-incomplete"; detail: ProblemDetail }
+  | { code: "no-record"; isHomeKnown: boolean }
+  | { code: "broken-lines"; count: number };
+
+/** What would have to happen for a status to change. */
+export type StatusTrigger =
+  | "agent-asks"
+  | "agent-is-answered"
+  | "owner-becomes-clear"
+  | "process-exits"
+  | "prompt-is-recorded"
+  | "resumed"
+  | "server-drops-it"
+  | "turn-becomes-clear"
+  | "turn-end-is-recorded"
+  | "turn-ends";
 
 export function proofs(
   session: Session,
-  subject: Subject | null,
+  facts: SessionFacts | null,
   doubts: readonly Doubt[],
   evidence: Evidence,
   table: ProcessTable | null,
   seen: readonly number[],
-): { evidence: Proof[]; wouldChange: string[] } {
+): { evidence: Proof[]; wouldChange: StatusTrigger[] } {
   const at = evidence.at;
   const list: Proof[] = [];
-  for (const owner of subject?.owners ?? []) list.push(...ownerProofs(owner, at));
-  if (subject === null) for (const row of session.processes) list.push(processProof(row, at));
+  for (const owner of facts?.owners ?? []) list.push(...ownerProofs(owner, at));
+  if (facts === null) for (const row of session.processes) list.push(processProof(row, at));
   for (const { process, waiting, source } of session.waiting === null ? [] : evidence.dialogs)
     if (session.processes.some((row) => sameProcess(row.identity, process)))
-      list.push({ fact: "dialog", value: waiting.text ?? waiting.kind, source, rule: "R3", at });
-  for (const { claim, why } of subject?.deadClaims ?? [])
-    list.push({ fact: "announcement", value: `stale: ${why}`, source: claim.source, rule: "R1", at: claim.writtenAt });
-  if (session.status.state === "stopped") list.push(absenceProof(table, session, seen, at));
-  for (const doubt of doubts)
-    list.push({ fact: "not proven", value: doubt.why, source: doubt.source, rule: doubt.rule, at });
-  if (session.record !== null) list.push(turnProof(session.record));
-  else if (subject?.reading?.ok === false) {
-    const { message, source } = subject.reading.problem;
-    list.push({ fact: "record", value: message, source, rule: "R2", at });
-  } else if (subject?.store?.listing.ok === false) {
-    const { message, source } = subject.store.listing.problem;
-    list.push({ fact: "record", value: `its store could not be read whole: ${message}`, source, rule: "R2", at });
-  } else if (subject !== null)
+      list.push({ fact: { code: "dialog", waiting }, source, rule: "R3", at });
+  for (const { announcement, why } of facts?.staleAnnouncements ?? [])
     list.push({
-      fact: "record",
-      value: "none yet",
-      source: session.home || "a home that is not known",
-      rule: "R3",
-      at,
+      fact: { code: "stale-announcement", why },
+      source: announcement.source,
+      rule: "R1",
+      at: announcement.writtenAt,
     });
-  if (session.record !== null && session.record.skippedLines > 0) {
-    const value = `${session.record.skippedLines} broken line(s) passed over`;
-    list.push({ fact: "record", value, source: session.record.source, rule: "R2", at });
-  }
+  if (session.status.state === "stopped") list.push(absenceProof(table, session, seen, at));
+  for (const { why, source, rule } of doubts) list.push({ fact: { code: "not-proven", why }, source, rule, at });
+  list.push(...recordProofs(session, facts, at));
   return { evidence: list, wouldChange: wouldChange(session) };
 }
 
-const linkWords = {
-  announced: "the process announced this session itself",
-  assigned: "agentctl gave this session to the process at its start (environment tag, same kernel session)",
-  argv: "the process was started with this session id in its arguments",
-  cwd: "the only silent process of this agent in this directory, and the only record younger than it (weak)",
-} as const;
-
 function ownerProofs(owner: FoundOwner, at: number): Proof[] {
   if (owner.kind === "process") {
-    const link: Proof = { fact: "link", value: linkText(owner), source: owner.source, rule: "R9", at };
-    const says = owner.claim?.says;
-    const word: Proof[] = says
-      ? [{ fact: "own word", value: says.activity, source: owner.source, rule: "R3", at: says.since }]
-      : [];
-    return [processProof(owner.row, at), link, ...word];
+    const { row, link, announcement, source } = owner;
+    const announced =
+      announcement === null ? null : { pid: announcement.pid, start: announcement.start, boot: announcement.boot };
+    const linked: Proof = {
+      fact: { code: "link", link, start: row.identity.start, announced },
+      source,
+      rule: "R9",
+      at,
+    };
+    const says = announcement?.says ?? null;
+    const own: Proof[] =
+      says === null
+        ? []
+        : [{ fact: { code: "agent-says", activity: says.activity }, source, rule: "R3", at: says.since }];
+    return [processProof(row, at), linked, ...own];
   }
-  const value = owner.hosted === null ? "the host holds its lock" : `the host names it: ${owner.hosted.activity}`;
-  const named: Proof = { fact: "host", value, source: owner.address, rule: "R1", at };
+  const activity = owner.served?.activity ?? null;
+  const named: Proof = { fact: { code: "server", activity }, source: owner.address, rule: "R1", at };
   return owner.row === null ? [named] : [processProof(owner.row, at), named];
-}
-
-/** What was announced, beside what the kernel says. */
-function linkText({ link, claim, row }: ProcessOwner): string {
-  if (claim === null) return linkWords[link];
-  const start = claim.start === null ? "no start" : `start ${claim.start}`;
-  const boot = claim.boot === null ? "" : ", this boot";
-  return `${linkWords[link]}: it wrote pid ${claim.pid}, ${start}${boot}; the kernel says start ${row.identity.start}`;
 }
 
 function processProof(row: ProcessRow, at: number): Proof {
   const { pid, start } = row.identity;
-  const state = isSuspended(row) ? "suspended" : "alive";
-  const value = `pid ${pid} (${row.name}) is ${state}, state ${row.state}, start ${start}`;
-  return { fact: "process", value, source: `/proc/${pid}/stat`, rule: "R1", at };
+  const { name, state } = row;
+  const fact: Fact = { code: "process", pid, name, state, start, isSuspended: isSuspended(row) };
+  return { fact, source: `/proc/${pid}/stat`, rule: "R1", at };
 }
 
 function absenceProof(table: ProcessTable | null, { agent }: Session, seen: readonly number[], at: number): Proof {
-  const pids = seen.toSorted((a, b) => a - b).join(", ");
-  const others =
-    seen.length === 0 ? `no process of ${agent} lives` : `live processes of ${agent} (${pids}) have others or none`;
-  const value = `${table?.rows.length ?? 0} processes seen, the table read to its end; ${others}`;
-  return { fact: "no owner", value, source: "/proc", rule: "R2", at };
+  const pids = seen.toSorted((a, b) => a - b);
+  return {
+    fact: { code: "no-owner", agent, processes: table?.rows.length ?? 0, pids },
+    source: "/proc",
+    rule: "R2",
+    at,
+  };
 }
 
-function turnProof(record: NativeRecord): Proof {
-  const { turn, source } = record;
-  const proof = (value: string, at: number | null): Proof => ({ fact: "turn", value, source, rule: "R3", at });
-  switch (turn.state) {
-    case "none":
-      return proof("no prompt recorded", record.createdAt);
-    case "unclear":
-      return proof(`unclear: ${turn.why}`, record.lastMessageAt);
-    case "closed":
-      return proof(`closed by the record, outcome ${turn.outcome ?? "not said"}`, turn.at);
-    case "open":
-      if (record.waiting !== null) return proof(`open, asking (${record.waiting.kind})`, record.waiting.since);
-      return proof(turn.doubt === null ? "open: no end recorded" : `open, ${turn.doubt}`, turn.since);
+function recordProofs({ record, home }: Session, facts: SessionFacts | null, at: number): Proof[] {
+  if (record !== null) {
+    const { skippedLines: count, source } = record;
+    const broken: Proof = { fact: { code: "broken-lines", count }, source, rule: "R2", at };
+    return [turnProof(record), ...(count > 0 ? [broken] : [])];
   }
+  if (facts === null) return [];
+  const { reading, store } = facts;
+  if (reading?.ok === false) {
+    const { detail, source } = reading.problem;
+    return [{ fact: { code: "record-unreadable", detail }, source, rule: "R2", at }];
+  }
+  if (store?.listing.ok === false) {
+    const { detail, source } = store.listing.problem;
+    return [{ fact: { code: "store-incomplete", detail }, source, rule: "R2", at }];
+  }
+  // If the home is not known, the source is the environment of the process, which would name it.
+  const pid = facts.owners[0]?.row?.identity.pid;
+  const source = home === "" ? `/proc/${pid ?? ""}/environ` : home;
+  return [{ fact: { code: "no-record", isHomeKnown: home !== "" }, source, rule: "R3", at }];
 }
 
-function wouldChange(session: Session): string[] {
-  const { status } = session;
-  switch (status.state) {
-    case "running": {
-      const end = status.owner.kind === "host" ? "the host no longer names it" : "the process ends";
-      const turn = {
-        working: ["the record gets an end of turn: idle", "the agent asks a person: waiting"],
-        waiting: ["the question is answered: working", "the turn ends: idle"],
-        idle: ["a new prompt is recorded: working"],
-        unclear: ["the record says how far the turn is: working, waiting or idle"],
-      }[status.activity];
-      return [`${end}: stopped`, ...turn];
-    }
-    case "stopped":
-      return ["a live process takes it up again (resume): running"];
-    case "unknown":
-      return ["what stands above as not proven is settled: running or stopped"];
-  }
+function turnProof({ turn, waiting, source, createdAt, lastMessageAt }: NativeRecord): Proof {
+  const isAsking = turn.state === "open" && waiting !== null;
+  const at = {
+    none: () => createdAt,
+    unclear: () => lastMessageAt,
+    closed: () => (turn.state === "closed" ? turn.at : null),
+    open: () => (isAsking ? waiting.since : turn.state === "open" ? turn.since : null),
+  }[turn.state]();
+  return { fact: { code: "turn", turn, asks: isAsking ? waiting.kind : null }, source, rule: "R3", at };
+}
+
+function wouldChange({ status }: Session): StatusTrigger[] {
+  if (status.state === "stopped") return ["resumed"];
+  if (status.state === "unknown") return ["owner-becomes-clear"];
+  const turn: Record<Activity, StatusTrigger[]> = {
+    working: ["turn-end-is-recorded", "agent-asks"],
+    waiting: ["agent-is-answered", "turn-ends"],
+    idle: ["prompt-is-recorded"],
+    unclear: ["turn-becomes-clear"],
+  };
+  return [status.owner.kind === "server" ? "server-drops-it" : "process-exits", ...turn[status.activity]];
 }

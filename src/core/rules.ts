@@ -1,11 +1,11 @@
-// What the engine must know of an agent to tie its processes to its sessions. Adapters fill it in; the engine never asks for a name.
+// The facts about an agent that link its processes to its sessions. Adapters provide them; the engine never compares agent names.
 import type { ProcessDetail, ProcessRow } from "./process.ts";
 
 export type Role =
   /** May own sessions itself. */
   | "agent"
   /** Serves many sessions; owns only those that it names. */
-  | "host"
+  | "server"
   /** Belongs to the agent but is never a session: helpers, wrappers, tool children. */
   | "helper";
 
@@ -17,25 +17,25 @@ export interface AgentRules {
   processNames: readonly string[];
   /** null: not this agent's process after all. */
   role(name: string, detail: ProcessDetail): Role | null;
-  /** Does this process tell its session before it writes to it? Then it is never matched by directory. */
+  /** Does this process announce its session before it writes to it? Then it is never matched by directory. */
   announces(detail: ProcessDetail): boolean;
-  /** Ids that the process announces through the kernel (locked files). */
-  announcedIds(detail: ProcessDetail): string[];
-  /** Its arguments are not there to be read (an agent that overwrites them): it may have been started with any session. */
+  /** Ids that the process announces through the kernel (locked files); absent: none. */
+  announcedIds?(detail: ProcessDetail): string[];
+  /** The agent overwrites its arguments: it may have been started with any session. */
   hidesArguments?(detail: ProcessDetail): boolean;
-  /** An interface in which a person may go on to another session, without a sign: its arguments tell only where it began. */
+  /** An interface in which a person can switch sessions without a trace: its arguments tell only the first session. */
   mayMoveOn?(detail: ProcessDetail): boolean;
   /** The session id in its arguments, parsed by position. */
   argvId(argv: readonly string[]): string | null;
-  /** How its hosts name the sessions that they run; null: it has no hosts. "lock": and so does every other process of its. */
-  hostsNameBy: "answer" | "lock" | null;
+  /** How its servers show their sessions; absent: it has no servers. "lock": all of its processes hold locks. */
+  serversNameBy?: "answer" | "lock" | null;
   /** The data folder that a process with this environment uses. */
   home(env: Readonly<Record<string, string>>): string | null;
-  /** The data folder that a process shows to have by what it holds open, whatever its environment says; null: it shows none. */
+  /** The data folder by the files that a process holds open, which counts more than its environment; null: none. */
   heldHome?(detail: ProcessDetail): string | null;
 }
 
-/** What a process is to an agent, asked for many times in one look; null: nothing, or nobody looked at it closely. */
+/** The role of a process, cached because one look asks for it often; null: none, or its details were not read. */
 export function roleOf(
   rules: Pick<AgentRules, "role">,
   { name, detail }: Pick<ProcessRow, "name" | "detail">,

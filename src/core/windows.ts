@@ -1,5 +1,6 @@
-// Programs that people look at: a session may have started one, but whoever works in it has adopted it.
+// Programs with windows. A session may have started one, but a person may be working in it now.
 import type { ProcessRow } from "./process.ts";
+import type { WindowKind } from "./reason.ts";
 
 /** As the kernel names processes: 15 characters at most. */
 const terminals =
@@ -9,12 +10,14 @@ const browsers =
 const editors =
   "code code-insiders code-oss codium vscodium cursor windsurf zed zed-editor zeditor sublime_text gedit gnome-text-edit kate kwrite mousepad pluma xed geany gvim emacs emacs-gtk emacs-x emacs-pgtk idea pycharm webstorm goland clion rider rubymine phpstorm android-studio lapce obsidian typora evince okular eog gimp inkscape libreoffice soffice.bin nautilus dolphin thunar";
 
-const kinds = new Map(
-  [
-    [terminals, "a terminal emulator"],
-    [browsers, "a browser"],
-    [editors, "an editor"],
-  ].flatMap(([names = "", kind = ""]) => names.split(" ").map((name) => [name, kind] as const)),
+const kinds = new Map<string, WindowKind>(
+  (
+    [
+      [terminals, "terminal"],
+      [browsers, "browser"],
+      [editors, "editor"],
+    ] as const
+  ).flatMap(([names, kind]) => names.split(" ").map((name) => [name, kind] as const)),
 );
 
 /** Libraries of the toolkits, as /proc/PID/maps names them. Not libX11: ffmpeg and others are linked with it, and show nothing. */
@@ -23,16 +26,16 @@ const toolkits = /\/(libgtk-[34]|libgtk-x11-2|libQt[56](Gui|Widgets)|libtk\d|lib
 /** Variables that say where a program shows its windows, and one that says that it shows none. */
 export const displayVariables = ["DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"] as const;
 
-/** What kind of program with a window it is; null: none that we know of. `readMaps` is asked only where there is a display. */
-export function windowKind(row: ProcessRow, readMaps: (row: ProcessRow) => string): string | null {
+/** The kind of program with a window; null: no such program. `readMaps` is called only if there is a display. */
+export function windowKind(row: ProcessRow, readMaps: (row: ProcessRow) => string): WindowKind | null {
   const known = kinds.get(row.name);
   if (known !== undefined) return known;
   const env = row.detail?.env ?? {};
   const hasDisplay =
     Boolean(env["DISPLAY"] || env["WAYLAND_DISPLAY"]) && !/^(offscreen|minimal)/.test(env["QT_QPA_PLATFORM"] ?? "");
-  return hasDisplay && toolkits.test(readMaps(row)) ? "a program with a window" : null;
+  return hasDisplay && toolkits.test(readMaps(row)) ? "other" : null;
 }
 
-/** It was told to show none: browsers and office programs in tests, emacs as an interpreter. */
+/** True for programs that were started without windows: browsers and office programs in tests, emacs as an interpreter. */
 export const isHeadless = ({ name, detail }: ProcessRow): boolean =>
   /headless/.test(name) || (detail?.argv ?? []).some((argument) => /^--?(headless|batch)(=|$)/.test(argument));

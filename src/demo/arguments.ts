@@ -1,16 +1,15 @@
-// The demo agent's options, and how it says that it cannot go on.
+// Parses the demo agent's options. Exits with an error message if they are invalid.
 import { writeErr } from "../sys/stdout.ts";
 
-export interface Arguments {
+export interface ScriptArguments {
   options: ReadonlyMap<string, string>;
-  /** What is no option. */
   rest: string[];
 }
 
 export function readArguments(
   args: readonly string[],
   known: { flags: readonly string[]; values: readonly string[] },
-): Arguments {
+): ScriptArguments {
   const options = new Map<string, string>();
   const rest: string[] = [];
   for (let index = 0; index < args.length; index += 1) {

@@ -1,10 +1,10 @@
-// What a person or a program says on stdin: a whole prompt, or one line after the other.
+// Reads stdin: a whole prompt, or line by line.
 import { createInterface } from "node:readline";
 import { fail } from "./arguments.ts";
 
 const longestPrompt = 16 * 1024 * 1024;
 
-/** All of stdin, as it is: a decoder of the platform would drop a byte order mark. */
+/** Decodes by hand, because the platform's decoder would drop a byte order mark. */
 export async function readPrompt(): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -21,17 +21,17 @@ export interface Answers {
   next(): Promise<string>;
 }
 
-/** Lines from stdin, one at a time. After its end nobody will ever answer: the agent waits on, as real ones do. */
+/** Lines from stdin. After the end of stdin the agent waits forever, as real agents do. */
 export class InputLines implements Answers {
   private readonly lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
   async next(): Promise<string> {
     const { value, done } = await this.lines.next();
-    return done === true ? await nobody.next() : value;
+    return done === true ? await noAnswers.next() : value;
   }
 }
 
-/** The timer keeps the process alive. */
-export const nobody: Answers = {
+/** Waits forever. The timer keeps the process alive. */
+export const noAnswers: Answers = {
   next: () => new Promise<string>(() => setInterval(() => {}, 3_600_000)),
 };

@@ -1,4 +1,4 @@
-// Does one step of a script: lines of the record, tools, questions, and the ways to misbehave.
+// Performs one step of a script: a line of the record, a tool call, a question, or misbehavior.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pause } from "../lib/deadline.ts";
@@ -8,7 +8,6 @@ import type { Answers } from "./input.ts";
 import type { SessionRecord } from "./record.ts";
 import type { Step } from "./steps.ts";
 
-/** A process at work on its session. */
 export interface Run {
   record: SessionRecord;
   answers: Answers;
@@ -65,11 +64,11 @@ export function say(text: string, run: Run): void {
   run.lastReply = text;
 }
 
-type Tool = "shell" | "edit";
+type DemoTool = "shell" | "edit";
 
-const deniedBy: Readonly<Record<string, readonly Tool[]>> = { read: ["shell", "edit"], edit: ["shell"] };
+const deniedBy: Readonly<Record<string, readonly DemoTool[]>> = { read: ["shell", "edit"], edit: ["shell"] };
 
-async function call(name: Tool, input: string, run: Run, act: () => string | Promise<string>): Promise<void> {
+async function call(name: DemoTool, input: string, run: Run, act: () => string | Promise<string>): Promise<void> {
   const { record, permission } = run;
   record.add("tool", { name, input });
   const refusal = deniedBy[permission ?? ""]?.includes(name)
@@ -80,7 +79,7 @@ async function call(name: Tool, input: string, run: Run, act: () => string | Pro
   record.add("tool-result", { name, text: refusal ?? (await act()), denied: refusal !== null });
 }
 
-/** In a kernel session of its own: killing the agent's group must not reach it, as with real agents. */
+/** Runs in its own kernel session, as with real agents: killing the agent's process group does not reach it. */
 async function runTool(command: string, run: Run): Promise<string> {
   const env = { ...process.env, DEMO_AGENT_SESSION: run.record.id };
   run.tool = spawnDetached(["/bin/sh", "-c", command], { cwd: process.cwd(), env });
@@ -89,18 +88,18 @@ async function runTool(command: string, run: Run): Promise<string> {
   return `exit ${status}`;
 }
 
-/** With all that it has started in its kernel session's first group. */
+/** Kills the tool and its process group. */
 export function killTool({ tool }: Run): void {
   if (tool === null) return;
   try {
     process.kill(-tool.pid, "SIGKILL");
   } catch (error) {
-    // It has ended in this very moment.
+    // The tool has just exited.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
 }
 
-/** What it cannot write it says in its result, as agents do. */
+/** A failure is part of the tool's result, as with real agents. */
 function writeText(file: string, text: string): string {
   const path = resolve(file);
   try {

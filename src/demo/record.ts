@@ -1,4 +1,4 @@
-// What a session leaves on disk: its record, and the announcement of the process that has it.
+// The files of a session: its record, and the announcement of its process.
 import { appendFileSync, existsSync, mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -14,7 +14,7 @@ const recordPath = (home: string, id: string): string => join(home, "sessions", 
 
 export class SessionRecord {
   turnOpen = false;
-  /** Of the turn that was closed last. */
+  /** The outcome of the last turn that ended. */
   outcome: string | null = null;
   private readonly path: string;
 
@@ -27,14 +27,8 @@ export class SessionRecord {
   }
 
   begin({ parent, model, permission }: Header): void {
-    this.add("session", {
-      version: 1,
-      id: this.id,
-      cwd: process.cwd(),
-      model: model ?? "demo-1",
-      parent,
-      permission,
-    });
+    const origin = { version: 1, id: this.id, cwd: process.cwd(), model: model ?? "demo-1" };
+    this.add("session", { ...origin, parent, permission });
   }
 
   reply(text: string): void {
@@ -49,9 +43,8 @@ export class SessionRecord {
   add(type: string, fields: Record<string, unknown>): void {
     if (type === "prompt") this.turnOpen = true;
     if (type === "end") this.turnOpen = false;
-    appendFileSync(this.path, `${JSON.stringify({ type, at: new Date().toISOString(), ...fields })}\n`, {
-      mode: 0o600,
-    });
+    const line = JSON.stringify({ type, at: new Date().toISOString(), ...fields });
+    appendFileSync(this.path, `${line}\n`, { mode: 0o600 });
   }
 }
 
@@ -60,8 +53,8 @@ export function announce(home: string, session: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, `${process.pid}.json`);
   const at = new Date().toISOString();
-  const word = { pid: process.pid, ...ownIdentity(), session, cwd: process.cwd(), at };
-  writeFileSync(`${path}.tmp`, JSON.stringify(word), { mode: 0o600 });
+  const announcement = { pid: process.pid, ...ownIdentity(), session, cwd: process.cwd(), at };
+  writeFileSync(`${path}.tmp`, JSON.stringify(announcement), { mode: 0o600 });
   renameSync(`${path}.tmp`, path);
   return path;
 }

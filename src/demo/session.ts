@@ -1,25 +1,16 @@
-// One session in one process: its start, its steps (from arguments, a script or a prompt), and its end.
+// Runs one session in one process; its steps come from arguments, a script or a prompt.
 import { readFileSync, rmSync } from "node:fs";
 import { pause } from "../lib/deadline.ts";
 import { writeErr, writeOut } from "../sys/stdout.ts";
 import { fail, readArguments } from "./arguments.ts";
-import { InputLines, nobody, readPrompt } from "./input.ts";
+import { InputLines, noAnswers, readPrompt } from "./input.ts";
 import { killTool, perform, type Run, say } from "./perform.ts";
 import { announce, hasRecord, SessionRecord } from "./record.ts";
 import { parseStep, type Step, stepsInPrompt } from "./steps.ts";
 
 const known = {
   flags: ["-p", "--no-announce"],
-  values: [
-    "--session-id",
-    "--resume",
-    "--parent",
-    "--permission",
-    "--model",
-    "--script",
-    "--announce-after",
-    "--fail-start",
-  ],
+  values: "--session-id --resume --parent --permission --model --script --announce-after --fail-start".split(" "),
 };
 
 export async function runSession(
@@ -43,7 +34,7 @@ export async function runSession(
 
   await pause(delayOf(option("--announce-after")));
   const record = new SessionRecord(home, id);
-  const answers = prompt === null ? new InputLines() : nobody;
+  const answers = prompt === null ? new InputLines() : noAnswers;
   const run: Run = { record, answers, permission, mayRunCommands, lastReply: null, tool: null };
   obeySignals(run);
   if (!options.has("--no-announce")) {
@@ -77,7 +68,7 @@ const defaultReply = (prompt: string): string => {
 };
 
 function sessionId(home: string, chosen: string | null, old: string | null): string {
-  if (chosen !== null && old !== null) return fail("--session-id and --resume exclude each other", 2);
+  if (chosen !== null && old !== null) return fail("--session-id and --resume cannot be combined", 2);
   if (old !== null) return hasRecord(home, old) ? old : fail(`no such session: ${old}`, 1);
   if (chosen !== null) return hasRecord(home, chosen) ? fail(`session id in use: ${chosen}`, 1) : chosen;
   return crypto.randomUUID();
@@ -103,7 +94,7 @@ function readScript(path: string): Step[] {
   }
 }
 
-/** SIGINT takes the tool along; after SIGTERM and SIGHUP it lives on and the record says nothing, as with Claude Code 2.1.197. */
+/** SIGINT also kills the tool. After SIGTERM and SIGHUP the tool lives on and the record has no end, as with Claude Code 2.1.197. */
 function obeySignals(run: Run): void {
   process.on("SIGINT", () => {
     killTool(run);

@@ -1,4 +1,4 @@
-// The steps of a script: what a line says, and which lines of a prompt are steps.
+// Parses the steps of a script, and finds the lines of a prompt that are steps.
 import { constants } from "node:os";
 
 export type Step =
@@ -12,7 +12,7 @@ export type Step =
   | { do: "ignore"; signal: NodeJS.Signals }
   | { do: "idle" };
 
-/** null: this is no step. */
+/** null: not a step. */
 export function parseStep(line: string): Step | null {
   const [, verb = "", rest = ""] = /^([a-z]+)(?::(.*))?$/s.exec(line) ?? [];
   switch (verb) {
@@ -52,14 +52,14 @@ export function parseStep(line: string): Step | null {
   }
 }
 
-/** A later time would be one that is over already, by the timer's 32 bits. */
+/** Timers have 32 bits: a longer pause would end at once. */
 const longestPauseMs = 2 ** 31 - 1;
 
 const signals = (Object.keys(constants.signals) as NodeJS.Signals[]).filter(
   (name) => name !== "SIGKILL" && name !== "SIGSTOP",
 );
 
-/** A prompt is prose: a single word in it is no step, and it cannot hold another prompt. */
+/** A prompt is prose: a single word is not a step, and a prompt cannot contain another prompt. */
 export const stepsInPrompt = (prompt: string): Step[] =>
   prompt
     .split(/\r?\n/)

@@ -1,4 +1,4 @@
-// A point in time after which nobody waits any longer.
+// Limits for waiting: a deadline or an AbortSignal.
 
 export interface Deadline {
   remainingMs(): number;
@@ -13,7 +13,7 @@ export function deadlineIn(ms: number): Deadline {
   };
 }
 
-/** The promise's value, or null when the deadline came first. */
+/** The promise's value, or null if the deadline comes first. */
 export async function within<T>(deadline: Deadline, promise: Promise<T>): Promise<T | null> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<null>((resolve) => {
@@ -23,6 +23,19 @@ export async function within<T>(deadline: Deadline, promise: Promise<T>): Promis
     return await Promise.race([promise, over]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** The promise's value; throws the signal's reason as soon as it is aborted. */
+export async function unlessAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([aborted.promise, promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

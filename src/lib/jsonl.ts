@@ -1,11 +1,11 @@
-// Lines of a file or of bytes in memory, oldest or newest first, read in chunks so that a caller who needs three lines reads three lines.
+// Reads lines of a file or a buffer from either end, in chunks, so that a caller who needs three lines does not read the whole file.
 import { readSync } from "node:fs";
 
 /** Most callers need a few lines; each further chunk is twice as large. */
 const firstChunkBytes = 16 * 1024;
 const chunkBytes = 128 * 1024;
 
-/** A longer line is passed over: it costs more to read than any fact in it is worth. */
+/** Longer lines are skipped: reading them takes too long. */
 const longestLine = 8 * 1024 * 1024;
 
 const newline = 10;
@@ -15,10 +15,10 @@ export type Bytes = number | Buffer;
 
 export type Read = (fd: number, into: Buffer, offset: number, length: number, position: number) => number;
 
-/** Are lines kept by those who read them, or is each over when the next one comes? Then the same memory serves for all. */
+/** "passing": the caller is done with a line before it asks for the next one, so all lines may share one buffer. */
 type Use = "kept" | "passing";
 
-/** Memory that was never touched costs more than reading into it. Nobody's while somebody reads. */
+/** Reused, because touching new memory costs more than reading into it. null while a reader uses it. */
 let spare: Buffer | null = null;
 
 function* withMemory(use: Use, lines: (memory: Buffer | null) => Generator<Buffer | null>): Generator<Buffer | null> {
@@ -35,7 +35,7 @@ function* withMemory(use: Use, lines: (memory: Buffer | null) => Generator<Buffe
   }
 }
 
-/** Complete lines from the start, or from where a line begins; null stands for one that is too long. What follows the last newline is not a line yet. */
+/** Complete lines, oldest first; `from` must be the start of a line. null stands for a line that is too long. */
 export const linesForward = (bytes: Bytes, size: number, from = 0, use: Use = "kept"): Generator<Buffer | null> =>
   withMemory(use, (memory) => forward(bytes, size, from, memory));
 
@@ -64,14 +64,14 @@ function* forward(bytes: Bytes, size: number, from: number, memory: Buffer | nul
 
 const lasting = (part: Buffer, memory: Buffer | null): Buffer => (memory === null ? part : Buffer.from(part));
 
-/** Complete lines from the end, up to `most` bytes back; null stands for one that is too long. */
+/** Complete lines, newest first, from the last `most` bytes. null stands for a line that is too long. */
 export const linesBackward = (bytes: Bytes, size: number, most: number, use: Use = "kept"): Generator<Buffer | null> =>
   withMemory(use, (memory) => backward(bytes, size, most, memory));
 
 function* backward(bytes: Bytes, size: number, most: number, memory: Buffer | null): Generator<Buffer | null> {
   let later: Buffer[] = [];
   let laterBytes = 0;
-  // Before the first newline from the end stands a line that is still being written: not a line.
+  // The bytes after the last newline are a line that is still being written: skip them.
   let insideLine = false;
   const stop = Math.max(0, size - most);
   let step = firstChunkBytes;
@@ -95,12 +95,12 @@ function* backward(bytes: Bytes, size: number, most: number, memory: Buffer | nu
   if (stop === 0 && insideLine && laterBytes > 0) yield lineOf(Buffer.alloc(0), later, laterBytes);
 }
 
-/** What is read at once where nearly all of it is passed over. */
+/** The block size for searching, where nearly all lines are skipped. */
 const blockBytes = 256 * 1024;
 
 /**
- * A text to look for, or a key with its value, like `"done":true`: then blanks around the colon do not matter. Bytes are searched
- * for the part from a rare letter on, which takes half the time; what stands around it is compared.
+ * A text to search for, or a key with its value, like `"done":true`, which also matches with blanks around the colon. The search
+ * looks for the part that starts with a rare letter, which takes half the time, and then compares the bytes around it.
  */
 export interface Needle {
   before: Buffer;
@@ -118,12 +118,12 @@ export function needleOf(text: string): Needle {
   };
 }
 
-/** A line, as a part of a block that is good only until the next one. */
+/** A line as a range of a block. The block is valid only during the call. */
 type UseLine = (block: Buffer, from: number, to: number) => void;
 
 /**
- * Hands on the complete lines with one of these texts in them, oldest first. Lines that are too long are passed over. Answers how
- * far it came: not to `size` where the file has become shorter.
+ * Calls `use` for each complete line that contains one of these texts, oldest first. Skips lines that are too long. Returns the
+ * position that it reached: less than `size` if the file has become shorter.
  */
 export function eachLineWith(
   needles: readonly Needle[],
@@ -158,7 +158,7 @@ export function eachLineWith(
   return size;
 }
 
-/** Nobody looks for the other lines' ends: finding a text is faster by far. */
+/** Searches for the texts first and for line ends only around them: that is much faster than splitting into lines. */
 function linesIn(block: Buffer, needles: readonly Needle[], use: UseLine): void {
   const next = needles.map((needle) => placeOf(needle, block, 0));
   for (;;) {
@@ -182,7 +182,7 @@ function placeOf({ before, rare, value }: Needle, block: Buffer, from: number): 
   return Number.POSITIVE_INFINITY;
 }
 
-/** By hand: to compare so few bytes takes less time than to ask the runtime for it. */
+/** A loop is faster than Buffer.compare for so few bytes. */
 function standsAt(text: Buffer, block: Buffer, at: number): boolean {
   for (let index = 0; index < text.length; index += 1) if (block[at + index] !== text[index]) return false;
   return true;
@@ -199,7 +199,7 @@ function afterBlanks(block: Buffer, from: number): number {
   return at;
 }
 
-/** Where the last complete line between two positions ends; `from` if there is none. */
+/** The end of the last complete line between two positions; `from` if there is none. */
 export function endOfLines(bytes: Bytes, from: number, size: number, read: Read = readSync): number {
   for (let position = size; position > from; ) {
     const start = Math.max(from, position - chunkBytes);

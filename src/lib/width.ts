@@ -1,28 +1,27 @@
-// Text from elsewhere made fit for a terminal: no control characters, a known width, cut with a mark.
+// Makes text from elsewhere safe for a terminal: no control characters, a known width, an ellipsis where it was cut.
 
-// Whole escape sequences first (colours, titles, links), then what is left of control characters, then what nobody can see: a
-// title must not be able to repaint the table it stands in, or to hide a part of itself. A sequence with a text in it (a title, a
-// clipboard) needs its end on the same line: without one it would swallow whatever we print behind it.
+// Removed in this order: whole escape sequences (colors, titles, links), other control characters, invisible characters. A title
+// sequence or a clipboard sequence counts only if it ends on the same line: without an end it would swallow the text behind it.
 const escapeSequences =
   /\x1b\[[0-?]*[ -/]*[@-~]|(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\n\x80-\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]/g;
 const controls = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 const lineSeparators = /[\u2028\u2029]/g;
 const loneSurrogates = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-// Marks of reading direction, zero-width characters, fillers, tags. Joiners and variation selectors are part of how some scripts
-// and emoji are written; they stay where they have something to join or to vary.
+// Direction marks, zero-width characters, fillers, tags. Joiners and variation selectors stay inside the scripts and emoji that
+// need them.
 const invisible = /[\ufff9-\ufffb]|(?![\u200c-\u200d]|[\ufe0e-\ufe0f])\p{Default_Ignorable_Code_Point}/gu;
 const joiners =
   /((?<=\p{Emoji})[\ufe0e-\ufe0f]|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Emoji}\ufe0f)\u200d(?=\p{Extended_Pictographic})|(?<=[\u0600-\u1fff])[\u200c-\u200d](?=[\u0600-\u1fff]))|[\u200c-\u200d]|[\ufe0e-\ufe0f]/gu;
 
-/** Letters, signs and blanks of one column each: nothing to remove, nothing to measure. Almost every text is, and none is asked twice. */
+/** The fast path for almost every text: characters of one column each, and nothing to remove. */
 const simple = /^[ -~\u00a1-\u00ac\u00ae-\u02ff…]*$/;
 
 const suspicious = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\p{Default_Ignorable_Code_Point}]/u;
 
 const isPlain = (text: string): boolean => simple.test(text) || (!suspicious.test(text) && text.isWellFormed());
 
-/** Without escape sequences, control characters and hidden ones; line breaks and tabs stay. */
+/** Removes escape sequences, control characters and invisible characters; keeps line breaks and tabs. */
 export const plainText = (text: string): string =>
   isPlain(text)
     ? text
@@ -35,7 +34,7 @@ export const plainText = (text: string): string =>
         .replace(joiners, "$1")
         .replace(loneSurrogates, "\ufffd");
 
-/** The same for every string in a value, however deep, names included. */
+/** Applies `plainText` to every string in a value, at any depth, including keys. */
 export function plainValue<T>(value: T): T {
   if (typeof value === "string") return plainText(value) as T;
   if (Array.isArray(value)) return value.map(plainValue) as T;
@@ -43,18 +42,18 @@ export function plainValue<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [plainText(key), plainValue(inner)])) as T;
 }
 
-/** As one line of JSON. Most values hold nothing to remove: then they are written as they are, and only once. */
+/** One line of JSON, cleaned. Most values need no cleaning and are serialized only once. */
 export function jsonLine(value: unknown): string {
   const text = JSON.stringify(value);
   const isClean = isPlain(text) && !/\\u(?:00[01]|d[89a-f])|\\[bfr]/.test(text);
   return `${isClean ? text : JSON.stringify(plainValue(value))}\n`;
 }
 
-/** The same on one line. */
+/** `plainText` on one line. */
 export const oneLine = (text: string): string =>
   simple.test(text) && !text.includes("  ") ? text.trim() : plainText(text).replace(/\s+/g, " ").trim();
 
-/** Columns that the text takes on a terminal. */
+/** How many columns the text takes on a terminal. */
 export function width(text: string): number {
   if (simple.test(text)) return text.length;
   let columns = 0;
@@ -76,7 +75,7 @@ export function cut(text: string, columns: number): string {
   return columns > 0 ? `${kept}…` : "";
 }
 
-/** In lines of at most `columns`, broken between words where that is possible; what fits stays as it was. */
+/** Splits into lines of at most `columns`, between words if possible. */
 export function wrap(text: string, columns: number): string[] {
   return text
     .replaceAll("\t", "    ")
@@ -133,11 +132,10 @@ function characterWidth(code: number): number {
   return wide ? 2 : 1;
 }
 
-/** The first few of many names, and how many more there are: what a person reads must not grow with the machine. */
+/** The first `most` names, and how many more there are. */
 export const someOf = (names: readonly string[], most: number): string =>
   [...names.slice(0, most), ...(names.length > most ? [`and ${names.length - most} more`] : [])].join(", ");
 
-/** The same for lines. */
 export const someLines = (lines: readonly string[], most: number): string[] => [
   ...lines.slice(0, most),
   ...(lines.length > most ? [`… and ${lines.length - most} more`] : []),

@@ -1,25 +1,26 @@
-// A session's record as a conversation: from the end as far back as someone wants to read, or whole from its start. A fork
-// that has no copy of its history continues in the record it came from.
-import type { Adapter, LineFacts } from "../adapters/adapter.ts";
+// Reads a record as a conversation, backward from its end or forward from its start. If a fork has no copy of its history, the
+// conversation includes the record that it was forked from.
+import type { Adapter, LineFacts } from "../agents/adapter.ts";
 import { type Bytes, endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
+import { DetailError } from "./failure.ts";
 import { closeFile, type OpenFile } from "./files.ts";
-import { findRecords } from "./names.ts";
+import { findRecords } from "./record-names.ts";
 import { type FoundRecord, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
 
-/** Where a conversation is written. `file.subject` is the session's id. */
+/** `file.subject` is the id of the session. */
 export interface RecordPlace {
   adapter: Adapter;
   home: string;
   file: FoundRecord;
 }
 
-/** One line of a record. Broken: no JSON, or (raw null) too long to be read. Unknown: of a kind that the adapter does not know. */
-export type Entry =
+/** One line of a record. Broken: not JSON, or too long (raw is null). Unknown: the adapter does not know this kind of line. */
+export type ConversationEntry =
   | { kind: "known"; raw: Buffer; facts: LineFacts }
   | { kind: "unknown"; raw: Buffer }
   | { kind: "broken"; raw: Buffer | null };
 
-/** How far a record was read: the end of its last complete line, and what stood before it, to know the place again. */
+/** The end of the last complete line that was read, and the bytes before it, which show whether the file was rewritten. */
 export interface Mark {
   offset: number;
   before: Buffer;
@@ -28,9 +29,9 @@ export interface Mark {
 /** One of the records of a conversation. */
 export interface Chapter {
   file: FoundRecord;
-  /** How far it was written when we looked. */
+  /** The end of the record when it was read. */
   mark: Mark;
-  /** What it says later belongs to itself alone, not to its fork. */
+  /** Later lines do not belong to the fork. */
   until: number;
 }
 
@@ -38,17 +39,17 @@ export interface History {
   own: Chapter;
   /** The record that the own one continues, then the one before that, and so on. */
   earlier: Chapter[];
-  /** The id of a record that should come before, and is not there. */
+  /** The id of an earlier record that does not exist. */
   missing: string | null;
 }
 
-/** null: nobody has written a record of this session. Throws where a folder could not be listed: then nobody knows. */
+/** null: this session has no record. Throws if an unreadable folder may contain it. */
 export function findRecord(adapter: Adapter, home: string, id: string): FoundRecord | null {
   const { visited, failures } = findRecords(adapter, home);
   const record = visited.find(({ subject }) => subject === id);
   const [failure] = failures.filter(({ begins }) => begins === null || id.startsWith(begins));
   if (record === undefined && failure !== undefined)
-    throw Object.assign(new Error(`${failure.path}: ${failure.message}`), { code: "EIO" });
+    throw Object.assign(new DetailError(failure.detail), { code: "EIO", path: failure.path });
   return record ?? null;
 }
 
@@ -57,7 +58,7 @@ export function readHistory({ adapter, home, file }: RecordPlace): History {
   const own: Chapter = { file, mark, until: Number.POSITIVE_INFINITY };
   const earlier: Chapter[] = [];
   const seen = new Set([file.subject]);
-  // A record that continues itself, over whatever detours, has no beginning: what was found is all there is.
+  // Stops at a record that is already part of the history.
   for (let until = own.until; origin !== null && !seen.has(origin.id); ) {
     const parent = findRecord(adapter, home, origin.id);
     if (parent === null) return { own, earlier, missing: origin.id };
@@ -69,12 +70,12 @@ export function readHistory({ adapter, home, file }: RecordPlace): History {
   return { own, earlier, missing: null };
 }
 
-/** The record that this one continues, and when it left it. */
+/** The record that this one continues, and the time of the fork. */
 function readOrigin(adapter: Adapter, file: FoundRecord): { mark: Mark; origin: { id: string; at: number } | null } {
   const open = openRecord(file);
   try {
     const mark = markIn(open, 0);
-    const id = adapter.historyOf(recordFile(file, open));
+    const id = adapter.historyOf?.(recordFile(file, open)) ?? null;
     if (id === null) return { mark, origin: null };
     const record = adapter.parseRecord(recordFile(file, open));
     const at = record.ok ? record.value.createdAt : null;
@@ -84,8 +85,8 @@ function readOrigin(adapter: Adapter, file: FoundRecord): { mark: Mark; origin: 
   }
 }
 
-/** Newest first, chapter after chapter; reads no further than it is asked. */
-export function* entriesBackward(adapter: Adapter, chapters: readonly Chapter[]): Generator<Entry> {
+/** Newest first. Reads only as far as the caller iterates. */
+export function* entriesBackward(adapter: Adapter, chapters: readonly Chapter[]): Generator<ConversationEntry> {
   for (const chapter of chapters) {
     let after = Number.isFinite(chapter.until);
     for (const entry of linesOf(chapter, (bytes, end) => linesBackward(bytes, end, tailLimit), adapter)) {
@@ -96,7 +97,7 @@ export function* entriesBackward(adapter: Adapter, chapters: readonly Chapter[])
 }
 
 /** Oldest first. */
-export function* entriesForward(adapter: Adapter, chapters: readonly Chapter[]): Generator<Entry> {
+export function* entriesForward(adapter: Adapter, chapters: readonly Chapter[]): Generator<ConversationEntry> {
   for (const chapter of chapters.toReversed())
     for (const entry of linesOf(chapter, linesForward, adapter)) {
       if (timeOf(entry) > chapter.until) break;
@@ -104,15 +105,15 @@ export function* entriesForward(adapter: Adapter, chapters: readonly Chapter[]):
     }
 }
 
-/** When a line was written, as far as its messages say so; NaN compares as neither before nor after. */
-const timeOf = (entry: Entry): number =>
+/** The time of the first message with a time. NaN: none; it compares as neither before nor after. */
+const timeOf = (entry: ConversationEntry): number =>
   (entry.kind === "known" ? entry.facts.messages.find(({ at }) => at !== null)?.at : null) ?? Number.NaN;
 
 function* linesOf(
   { file, mark }: Chapter,
   lines: (bytes: Bytes, end: number) => Iterable<Buffer | null>,
   adapter: Adapter,
-): Generator<Entry> {
+): Generator<ConversationEntry> {
   const open = openRecord(file);
   try {
     for (const line of lines(open.bytes, mark.offset)) if (line?.length !== 0) yield entryOf(adapter, line);
@@ -121,7 +122,7 @@ function* linesOf(
   }
 }
 
-export function entryOf(adapter: Adapter, raw: Buffer | null): Entry {
+export function entryOf(adapter: Adapter, raw: Buffer | null): ConversationEntry {
   const line = raw === null ? null : parseJson(raw);
   if (raw === null || !line?.ok) return { kind: "broken", raw };
   const facts = adapter.parseLine(line.value);
@@ -139,6 +140,6 @@ export function markIn({ bytes, size }: OpenFile, from: number): Mark {
   return { offset, before: readChunk(bytes, offset - length, length) };
 }
 
-/** Does the file still say what it said where we stopped? Not after it was cut or written anew. */
+/** false: the file was truncated or rewritten. */
 export const isSameFile = ({ bytes, size }: OpenFile, { offset, before }: Mark): boolean =>
   size >= offset && readChunk(bytes, offset - before.length, before.length).equals(before);

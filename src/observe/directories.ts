@@ -1,11 +1,11 @@
-// Whether two paths are one directory. Asked only for silent processes and records that name another path: a directory may have
-// been moved, removed, or be known by another name in another container.
+// Tells whether two paths name one directory, for processes that announce no session: a directory may have been moved or removed,
+// or may have another name in another container.
 import { statSync } from "node:fs";
-import type { Adapter } from "../adapters/adapter.ts";
+import type { Adapter } from "../agents/adapter.ts";
 import type { Evidence } from "../core/evidence.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
-import { errorCode } from "./failure.ts";
+import { tryOr } from "./failure.ts";
 import { mayHang } from "./mounts.ts";
 
 export function lookUpDirectories(
@@ -20,15 +20,15 @@ export function lookUpDirectories(
     if (row.detail === null || owners.has(row) || !isLive(row)) continue;
     for (const adapter of adapters) {
       if (roleOf(adapter, row) !== "agent") continue;
-      const stands = `/proc/${row.identity.pid}/cwd`;
-      found[stands] ??= identityOf(stands, row.detail.cwd ?? "", mounts);
+      const link = `/proc/${row.identity.pid}/cwd`;
+      found[link] ??= identityOf(link, row.detail.cwd ?? "", mounts);
       for (const cwd of otherDirectories(row, adapter.agent, evidence)) found[cwd] ??= identityOf(cwd, cwd, mounts);
     }
   }
   return found;
 }
 
-/** Of records that may be this process's by their time, but name another directory. */
+/** The directories of records that, by their time, may belong to this process although it works elsewhere. */
 const otherDirectories = (row: ProcessRow, agent: string, { stores }: Evidence): string[] =>
   stores
     .filter((store) => store.agent === agent)
@@ -39,14 +39,9 @@ const otherDirectories = (row: ProcessRow, agent: string, { stores }: Evidence):
 
 const slackMs = 1_000;
 
-/** `really`: the path to judge the mount by; a directory on a server that may hang is not asked. */
-function identityOf(path: string, really: string, mounts: string): string | null {
-  if (!path.startsWith("/") || mayHang(really, mounts)) return null;
-  try {
-    const { dev, ino } = statSync(path);
-    return `${dev}:${ino}`;
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
+/** `target`: the path that decides whether reading may hang. */
+function identityOf(path: string, target: string, mounts: string): string | null {
+  if (!path.startsWith("/") || mayHang(target, mounts)) return null;
+  const stat = tryOr(null, () => statSync(path));
+  return stat === null ? null : `${stat.dev}:${stat.ino}`;
 }

@@ -1,46 +1,40 @@
-// A store on a network or FUSE file system is read by a process of its own: if its server hangs, that process hangs, we do not.
-import type { Adapter } from "../adapters/adapter.ts";
+// Reads a store on a network or FUSE file system in a separate process: if the file system hangs, only that process hangs.
+import type { Adapter } from "../agents/adapter.ts";
 import type { Store } from "../core/evidence.ts";
-import { type Problem, unread } from "../core/problem.ts";
+import { type Problem, type ProblemDetail, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { selfCommand } from "../sys/self.ts";
 
-/** The hidden command that the reading process runs. */
+/** A hidden command. */
 const readStoreCommand = "read-store";
 
-/** What was parsed of tens of thousands of records. */
-const mostBytes = 256 * 1024 * 1024;
+/** Enough for tens of thousands of records. */
+const maxBytes = 256 * 1024 * 1024;
 
-/** null: there is no such store. Unread: the answer did not come in time, or was none. */
+/** null: the store does not exist. */
 export async function readDistantStore(
   adapter: Adapter,
   home: string,
   deadline: Deadline,
   command: readonly string[] = [...selfCommand(), readStoreCommand, adapter.agent, home],
 ): Promise<Store | null> {
-  // Stores are almost always on a local disk: what starts children is loaded only where one is not.
+  // Most stores are on a local disk: the module that starts children is loaded only when it is needed.
   const { runCommand } = await import("../sys/spawn.ts");
-  const { out, gaveUp } = await runCommand(command, { cwd: "/", mostMs: deadline.remainingMs(), mostBytes });
-  if (gaveUp === "late") return unreadStore(adapter, home, "store-slow", "its file system does not answer in time");
-  if (gaveUp !== null) return unreadStore(adapter, home, "store-unreadable", "it holds more than agentctl reads");
+  const { out, gaveUp } = await runCommand(command, { cwd: "/", maxMs: deadline.remainingMs(), maxBytes });
+  if (gaveUp === "late") return unreadStore(adapter, home, "store-slow", { code: "store-slow" });
+  if (gaveUp !== null) return unreadStore(adapter, home, "store-unreadable", { code: "store-too-large" });
   try {
-    // Our own child's words, of our own type.
+    // Our own build wrote it, so it has our type.
     return JSON.parse(out) as Store | null;
   } catch (error) {
-    return unreadStore(adapter, home, "store-unreadable", `the reading process failed: ${String(error)}`);
+    return unreadStore(adapter, home, "store-unreadable", { code: "reader-failed", text: String(error) });
   }
 }
 
-function unreadStore(adapter: Adapter, home: string, code: Problem["code"], message: string): Store {
-  const listing = unread({ code, agent: adapter.agent, source: home, message });
+function unreadStore(adapter: Adapter, home: string, code: Problem["code"], detail: ProblemDetail): Store {
+  const listing = unread({ code, agent: adapter.agent, source: home, detail });
   return {
-    agent: adapter.agent,
-    home,
-    names: [home],
-    onRootDevice: false,
-    listing,
-    rows: [],
-    claims: [],
-    successions: [],
+    ...{ agent: adapter.agent, home, names: [home], onRootDevice: false, listing },
+    ...{ rows: [], announcements: [], successions: [] },
   };
 }

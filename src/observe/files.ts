@@ -1,47 +1,48 @@
-// Finds and opens the files of a store. Never follows a pipe into a hang, never opens a device, never writes.
+// Finds and opens the files of a store. Never waits for a pipe, never opens a device, never writes.
 import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import type { FileSet } from "../adapters/adapter.ts";
+import type { FileSet } from "../agents/adapter.ts";
+import type { ProblemDetail } from "../core/problem.ts";
 import { type Bytes, readChunk } from "../lib/jsonl.ts";
-import { failureText, isGone } from "./failure.ts";
+import { failureOf, isGone } from "./failure.ts";
 
 export const ownUid = process.getuid?.() ?? -1;
 
 export interface FoundFile {
   path: string;
-  /** What the name identifies: a session id or a pid. */
+  /** The session id or pid in the name of the file. */
   subject: string;
 }
 
-export interface Found {
+export interface FileSearch {
   files: FoundFile[];
-  /** Folders that are there but could not be listed: there may be more files. */
-  failures: { path: string; message: string }[];
+  /** Folders that exist but could not be listed: they may contain more files. */
+  failures: { path: string; detail: ProblemDetail }[];
 }
 
-/** With everything in it, whatever it is called. */
+/** A folder and the names of all its entries. */
 export interface FoundFolder {
   path: string;
   names: readonly string[];
 }
 
-/** Files of a set below a home, sorted. A folder that is not there holds none; an unreadable one costs its own files. */
-export function findFiles(home: string, set: FileSet): Found {
+/** Finds the files of a set below a home, sorted. A missing folder is empty. */
+export function findFiles(home: string, set: FileSet): FileSearch {
   const { folders, failures } = listFolders(home, set);
   return { files: filesIn(folders, set), failures };
 }
 
-/** The folders of a set, those without anything left out. There may be ten thousand names in them: nothing is done here for each. */
+/** The folders of a set that are not empty. There may be ten thousand names, so no name is examined here. */
 export function listFolders(
   home: string,
   { folder: pattern, inside }: FileSet,
-): { folders: FoundFolder[]; failures: Found["failures"] } {
-  const failures: Found["failures"] = [];
+): { folders: FoundFolder[]; failures: FileSearch["failures"] } {
+  const failures: FileSearch["failures"] = [];
   let paths = [home];
   for (const part of pattern.split("/"))
     paths = part === "*" ? paths.flatMap((path) => subfolders(path, failures)) : paths.map((path) => below(path, part));
   const meant = inside === undefined ? paths : paths.filter((path) => inside.test(basename(path)));
-  const folders = meant.map((path) => ({ path, names: namesIn(path, failures) }));
+  const folders = meant.map((path) => ({ path, names: noted(path, failures, [], () => readdirSync(path)) }));
   return { folders: folders.filter(({ names }) => names.length > 0), failures };
 }
 
@@ -61,43 +62,30 @@ export function filesIn(folders: readonly FoundFolder[], { name: wanted, inside 
 export const below = (folder: string, name: string): string =>
   name === "" ? folder : folder === "/" ? `/${name}` : `${folder}/${name}`;
 
-function namesIn(folder: string, failures: Found["failures"]): string[] {
+/** Adds a failure of the call to `failures`, unless the path does not exist, and returns `otherwise`. */
+function noted<T>(path: string, failures: FileSearch["failures"], otherwise: T, call: () => T): T {
   try {
-    return readdirSync(folder);
+    return call();
   } catch (error) {
-    if (!isGone(error)) failures.push({ path: folder, message: failureText(error) });
-    return [];
+    if (!isGone(error)) failures.push({ path, detail: failureOf(error) });
+    return otherwise;
   }
 }
 
-function entriesOf(folder: string, failures: Found["failures"]): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch (error) {
-    if (!isGone(error)) failures.push({ path: folder, message: failureText(error) });
-    return [];
-  }
-}
-
-/** Plain files beside the folders are none of ours; a link counts if it leads to a folder. */
-const subfolders = (folder: string, failures: Found["failures"]): string[] =>
-  entriesOf(folder, failures)
-    .filter(
-      (entry) => entry.isDirectory() || (entry.isSymbolicLink() && leadsToFolder(below(folder, entry.name), failures)),
-    )
-    .map((entry) => below(folder, entry.name));
-
-function leadsToFolder(path: string, failures: Found["failures"]): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch (error) {
-    if (!isGone(error)) failures.push({ path, message: failureText(error) });
-    return false;
-  }
+/** Skips files. A link counts if it leads to a folder. */
+function subfolders(folder: string, failures: FileSearch["failures"]): string[] {
+  const isFolder = (entry: Dirent): boolean => {
+    const path = below(folder, entry.name);
+    if (!entry.isSymbolicLink()) return entry.isDirectory();
+    return noted(path, failures, false, () => statSync(path).isDirectory());
+  };
+  const entries = noted(folder, failures, [], () => readdirSync(folder, { withFileTypes: true }));
+  const sorted = entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return sorted.filter(isFolder).map(({ name }) => below(folder, name));
 }
 
 export interface OpenFile extends FileFacts {
-  /** The open file, or what was assembled in its place. */
+  /** The open file, or the content that an adapter assembled. */
   bytes: Bytes;
 }
 
@@ -107,7 +95,6 @@ export interface FileFacts {
   uid: number;
 }
 
-/** Hands an open regular file to `use`. */
 export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
   const file = openFile(path);
   try {
@@ -121,7 +108,7 @@ export function closeFile({ bytes }: OpenFile): void {
   if (typeof bytes === "number") closeSync(bytes);
 }
 
-/** For readers that take their time; who opens it closes it. O_NONBLOCK: opening a pipe must not wait for its writer. */
+/** The caller closes the file. O_NONBLOCK: opening a pipe must not wait for its writer. */
 export function openFile(path: string): OpenFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
@@ -142,7 +129,7 @@ export function readWhole(file: OpenFile, most: number): Buffer {
 
 const mostTextBytes = 16 * 1024 * 1024;
 
-/** A small file of another program's, as text. Its failures have codes, also that of a file that is too large. */
+/** Reads a small file of another program. Every failure has a code, also that of a file that is too large. */
 export const readText = (path: string, encoding: "utf8" | "latin1" = "utf8"): string =>
   withFile(path, (file) => {
     if (file.size > mostTextBytes) throw Object.assign(new Error("the file is too large"), { code: "EFBIG" });

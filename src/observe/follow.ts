@@ -1,49 +1,45 @@
-// A record as it grows: each complete line soon after it was written. The kernel says when to look.
+// Follows a record: yields each complete line soon after it is written. The kernel reports when the file changes.
 import { basename, dirname } from "node:path";
-import type { Adapter } from "../adapters/adapter.ts";
+import type { Adapter } from "../agents/adapter.ts";
 import { linesForward } from "../lib/jsonl.ts";
-import { openChanges, watchNearest } from "../sys/changes.ts";
-import { type Entry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
+import { openChangeWatch, watchNearest } from "../sys/change-watch.ts";
+import { type ConversationEntry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
 import { isGone } from "./failure.ts";
 import { closeFile, type OpenFile } from "./files.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import { type FoundRecord, openRecord } from "./records.ts";
 
-/** Rewritten: the record was cut or replaced, its lines come again from the start. Gone: it may come back. */
-export type Followed = Entry | { kind: "rewritten" } | { kind: "gone" };
+/** Rewritten: the record was truncated or replaced, and its lines come again from the start. Gone: the file may come back. */
+export type Followed = ConversationEntry | { kind: "rewritten" } | { kind: "gone" };
 
-/**
- * Looked at by the clock: what another machine may write to a shared disk, of which this kernel knows nothing, and what is put
- * together from files that only the adapter knows.
- */
+/** For records without notices of the kernel: those on shared disks, and those that an adapter assembles from several files. */
 const soonMs = 1_000;
-/** A net for what no kernel tells: a file that is written through a mapping, a mount that comes between. */
+/** For the rare change without a notice: a write through a memory map, a new mount. */
 const sweepMs = 10_000;
 
-/** Never ends by itself; whoever has seen enough returns it. */
+/** Never ends; the caller ends it with return(). */
 export async function* follow(adapter: Adapter, record: FoundRecord, from: Mark): AsyncGenerator<Followed> {
   const { path } = record;
-  const changes = openChanges();
+  const changes = openChangeWatch();
   const { assembled } = record.set;
-  const isAssembled = assembled !== undefined;
-  const mostMs = assembled?.sessions === null || mayHang(path, mountTable()) ? soonMs : sweepMs;
-  const shown = isAssembled ? linesUntil(record, from) : null;
+  const maxMs = assembled?.sessions === null || mayHang(path, mountTable()) ? soonMs : sweepMs;
+  const shown = assembled === undefined ? null : linesUntil(record, from);
   let mark = from;
-  let there = true;
+  let isThere = true;
   try {
     for (;;) {
-      // Before the look: what happens after it is told. The folder, too, so that a file put in its place is seen; a database
-      // is written through files that are named like it.
+      // Watching before reading misses no change. The folder is watched, too: the file may be replaced, and a database is written
+      // through files with similar names.
       watchNearest(path, changes);
       watchNearest(dirname(path), changes, (name) => name.startsWith(basename(path)));
       const open = openIfThere(record);
-      if (open === null && there) yield { kind: "gone" };
-      there = open !== null;
+      if (open === null && isThere) yield { kind: "gone" };
+      isThere = open !== null;
       if (open !== null) {
         try {
           if (!isSameFile(open, mark)) {
             mark = startMark;
-            if (!isAssembled) yield { kind: "rewritten" };
+            if (assembled === undefined) yield { kind: "rewritten" };
           }
           const next = markIn(open, mark.offset);
           for (const line of linesForward(open.bytes, next.offset, mark.offset))
@@ -53,14 +49,14 @@ export async function* follow(adapter: Adapter, record: FoundRecord, from: Mark)
           closeFile(open);
         }
       }
-      await changes.next(mostMs);
+      await changes.next(maxMs);
     }
   } finally {
     changes.close();
   }
 }
 
-/** What is assembled may get a line between two others: each is told once. null: lines only ever come at the end. */
+/** In an assembled record a new line may appear anywhere, so all shown lines are remembered. null: new lines come at the end. */
 function isNew(line: Buffer | null, shown: Set<string> | null): boolean {
   if (shown === null || line === null) return true;
   const text = line.toString("utf8");
@@ -76,8 +72,12 @@ function linesUntil(record: FoundRecord, { offset }: Mark): Set<string> {
   return new Set(lines.map((line) => line?.toString("utf8") ?? ""));
 }
 
-/** The complete lines that came after the mark, and how far that is now. A record that was replaced is read from its start. */
-export function readMore(adapter: Adapter, record: FoundRecord, from: Mark): { entries: Entry[]; mark: Mark } {
+/** Reads the complete lines after the mark, and returns the new mark. Reads a replaced record from its start. */
+export function readMore(
+  adapter: Adapter,
+  record: FoundRecord,
+  from: Mark,
+): { entries: ConversationEntry[]; mark: Mark } {
   const open = openIfThere(record);
   if (open === null) return { entries: [], mark: from };
   try {

@@ -1,10 +1,10 @@
-// Which data folders to look into: the default, what the environment says, what a person configured.
-import { lstatSync, readlinkSync } from "node:fs";
-import { join, resolve } from "node:path";
-import type { Adapter } from "../adapters/adapter.ts";
-import { fieldsOf, textIn } from "../adapters/fields.ts";
-import type { Problem } from "../core/problem.ts";
-import { errorCode, failureText, isGone } from "./failure.ts";
+// Finds the data folders of agents: the default one, the one that the environment names, and those of config.json.
+import { lstatSync, readlinkSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Adapter } from "../agents/adapter.ts";
+import { type Fields, fieldsOf, textIn } from "../agents/fields.ts";
+import type { Problem, ProblemDetail } from "../core/problem.ts";
+import { failureOf, isGone, tryOr } from "./failure.ts";
 import { readWhole } from "./files.ts";
 import { mayHang } from "./mounts.ts";
 import { withSettingsFile } from "./own-files.ts";
@@ -21,35 +21,49 @@ export interface Settings {
 
 const settingsLimit = 1024 * 1024;
 
-const settingsPath = (env: Environment): string =>
+export const settingsPath = (env: Environment): string =>
   join(env["XDG_CONFIG_HOME"] || join(env["HOME"] ?? "/", ".config"), "agentctl", "config.json");
 
-/** Deleting it changes no answer. */
+/** Deleting the cache changes no answer. */
 export const cacheFolder = (env: Environment): string =>
   join(env["XDG_CACHE_HOME"] || join(env["HOME"] ?? "/", ".cache"), "agentctl");
 
-/** Without a home of its own it has no place. */
+/** Without an absolute path there is no place for a cache. */
 export const wantsCache = (env: Environment): boolean =>
   !env["AGENTCTL_NO_CACHE"] && (env["XDG_CACHE_HOME"] || env["HOME"] || "").startsWith("/");
 
-export function readSettings(env: Environment): { settings: Settings; problems: Problem[] } {
+export interface ReadSettings {
+  settings: Settings;
+  problems: Problem[];
+  /** All fields of the file; null: it cannot be read. */
+  fields: Fields | null;
+  exists: boolean;
+}
+
+export function readSettings(env: Environment): ReadSettings {
   const path = settingsPath(env);
   const none: Settings = { homes: {}, insideAgents: "guarded", worktrees: null };
-  const problemOf = (message: string): Problem => ({ code: "config-unreadable", agent: null, source: path, message });
-  const broken = (message: string) => ({ settings: none, problems: [problemOf(message)] });
+  const problems: Problem[] = [];
+  const report = (detail: ProblemDetail): void => {
+    problems.push({ code: "config-unreadable", agent: null, source: path, detail });
+  };
+  const broken = (detail: ProblemDetail): ReadSettings => {
+    report(detail);
+    return { settings: none, problems, fields: null, exists: true };
+  };
   try {
     const value: unknown = withSettingsFile(path, (file) =>
       JSON.parse(readWhole(file, settingsLimit).toString("utf8")),
     );
     const fields = fieldsOf(value);
-    if (fields === null) return broken("not a JSON object");
-    const { homes, problems } = checkedHomes(fields["homes"], env, path);
+    if (fields === null) return broken({ code: "not-an-object" });
+    const homes = checkedHomes(fields["homes"], env, report);
     const inside = fields["insideAgents"] ?? "guarded";
     if (inside !== "guarded" && inside !== "free")
-      problems.push(problemOf('"insideAgents" must be "guarded" or "free"'));
+      report({ code: "setting-invalid", setting: "insideAgents", expected: "inside-agents" });
     const worktrees = expanded(textIn(fields, "worktrees"), env);
     if (fields["worktrees"] !== undefined && worktrees?.startsWith("/") !== true)
-      problems.push(problemOf('"worktrees" must be the absolute path of a folder'));
+      report({ code: "setting-invalid", setting: "worktrees", expected: "absolute-folder" });
     return {
       settings: {
         homes,
@@ -57,40 +71,41 @@ export function readSettings(env: Environment): { settings: Settings; problems: 
         worktrees: worktrees?.startsWith("/") === true ? worktrees : null,
       },
       problems,
+      fields,
+      exists: true,
     };
   } catch (error) {
-    return isGone(error) ? { settings: none, problems: [] } : broken(failureText(error));
+    const isAbsent = isGone(error) && !isDanglingLink(path) && !isDanglingLink(dirname(path));
+    return isAbsent ? { settings: none, problems: [], fields: {}, exists: false } : broken(failureOf(error));
   }
 }
+
+/** Settings behind a link whose target is missing, like an unmounted disk, are not known. */
+const isDanglingLink = (path: string): boolean =>
+  tryOr(false, () => lstatSync(path).isSymbolicLink() && statSync(path, { throwIfNoEntry: false }) === undefined);
 
 const expanded = (folder: string | null, env: Environment): string | null =>
   folder?.replace(/^~(?=\/|$)/, env["HOME"] ?? "~") ?? null;
 
-/** Wrong types are said, not passed over: a home that is silently not looked into makes its sessions invisible. */
-function checkedHomes(
-  value: unknown,
-  env: Environment,
-  source: string,
-): { homes: Settings["homes"]; problems: Problem[] } {
+/** Reports values of a wrong type: the sessions of a home that is silently skipped would be invisible. */
+function checkedHomes(value: unknown, env: Environment, report: (detail: ProblemDetail) => void): Settings["homes"] {
   const homes: Record<string, string[]> = {};
-  const problems: Problem[] = [];
-  const wrong = (message: string) => problems.push({ code: "config-unreadable", agent: null, source, message });
   const named = value === undefined ? {} : fieldsOf(value);
-  if (named === null) wrong('"homes" must be an object: {"homes": {"<agent>": ["<folder>"]}}');
+  if (named === null) report({ code: "setting-invalid", setting: "homes", expected: "homes" });
   for (const [agent, folders] of Object.entries(named ?? {})) {
     if (!Array.isArray(folders) || folders.some((folder) => typeof folder !== "string")) {
-      wrong(`"homes"."${agent}" must be a list of folders`);
+      report({ code: "setting-invalid", setting: `homes.${agent}`, expected: "folders" });
       continue;
     }
     const named = folders.map((folder) => expanded(String(folder), env) ?? "");
     for (const folder of named)
-      if (!folder.startsWith("/")) wrong(`"homes"."${agent}": not an absolute path: "${folder}"`);
+      if (!folder.startsWith("/")) report({ code: "setting-not-absolute", setting: `homes.${agent}`, path: folder });
     homes[agent] = named.filter((folder) => folder.startsWith("/"));
   }
-  return { homes, problems };
+  return homes;
 }
 
-/** The names of the homes of one agent, as the environment and the settings give them. */
+/** The homes of one agent that the environment and the settings name. */
 export function homesOf(adapter: Adapter, env: Environment, settings: Settings): string[] {
   const own = adapter.home(pickedFrom(env, adapter.environment));
   const plain = adapter.home(env["HOME"] === undefined ? {} : { HOME: env["HOME"] });
@@ -99,9 +114,8 @@ export function homesOf(adapter: Adapter, env: Environment, settings: Settings):
 }
 
 /**
- * A home is known by its real path, so that the same store reached through a link is not listed twice. Links are followed one by
- * one: asking about anything on a server that does not answer would hang, so there the name stays as it is. `links`: what was
- * found out of paths before, in the same look.
+ * The real path of a home, so that a store with two names is listed once. Follows links one by one and stops where reading may
+ * hang. `links`: the targets that were read before in the same observation.
  */
 export function realHome(home: string, mounts: string, links: Map<string, string | null> = new Map()): string {
   const rest = home.split("/").filter((part) => part !== "" && part !== ".");
@@ -117,7 +131,7 @@ export function realHome(home: string, mounts: string, links: Map<string, string
       continue;
     }
     followed += 1;
-    // A loop: reading the store says so, under the name it was given.
+    // A loop of links: reading the store reports it.
     if (followed > mostLinks) return home;
     if (target.startsWith("/")) real = "";
     rest.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
@@ -127,18 +141,11 @@ export function realHome(home: string, mounts: string, links: Map<string, string
 
 const mostLinks = 40;
 
-function linkTarget(path: string): string | null {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true ? readlinkSync(path) : null;
-  } catch (error) {
-    // Not a link, not there, or not to be seen: what it is shows when the store is read.
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
-}
+/** null: not a link, missing, or unreadable. Reading the store shows which. */
+const linkTarget = (path: string): string | null =>
+  tryOr(null, () =>
+    lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true ? readlinkSync(path) : null,
+  );
 
-function pickedFrom(env: Environment, keys: readonly string[]): Record<string, string> {
-  const picked: Record<string, string> = {};
-  for (const key of keys) if (env[key] !== undefined) picked[key] = env[key];
-  return picked;
-}
+const pickedFrom = (env: Environment, keys: readonly string[]): Record<string, string> =>
+  Object.fromEntries(keys.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])));

@@ -1,13 +1,12 @@
-// What the mount table tells about the file system of a folder: may it hang when its server does, may other hosts write to it?
-// Decided from the table alone: asking the folder could hang.
+// Tells from the mount table whether reading a folder may hang, and whether other hosts may write to it. Does not touch the folder.
 import { readFileSync } from "node:fs";
 import { isGone } from "./failure.ts";
 
-/** The type stands behind the only lone dash; a blank inside of any field is written as \040. */
+/** The type of the file system comes after " - ". */
 const remote =
   / - (?:nfs4?|cifs|smb3|smbfs|9p|ceph|glusterfs|lustre|afs|coda|beegfs|gpfs|orangefs|ocfs2|gfs2|virtiofs|vboxsf|prl_fs|davfs|fuse(?:\.[^ ]*)?) /;
 
-/** FUSE file systems of this host alone. Others may lie over a network folder (bindfs, mergerfs) or be one (sshfs, rclone). */
+/** FUSE file systems without a network. Others may use it (sshfs, rclone), or show a network folder (bindfs, mergerfs). */
 const local = / - fuse\.(?:fuse-overlayfs|lxcfs|portal|snapfuse|squashfuse|squashfuse_ll|fuse2fs|ntfs-3g|exfat) /;
 
 export function mountTable(): string {
@@ -25,7 +24,7 @@ interface Mount {
   isShared: boolean;
 }
 
-/** The table is the same for every question of one look, and almost always without anything remote. */
+/** Usually the table stays the same and contains nothing remote. */
 let parsed: { text: string; mounts: Mount[] } = { text: "", mounts: [] };
 
 function mountsIn(text: string): Mount[] {
@@ -45,12 +44,11 @@ function pointIn(line: string): string[] {
   return [point.includes("\\") ? point.replace(/\\([0-7]{3})/g, asCharacter) : point];
 }
 
-/** Every folder that something is mounted on. */
 export const mountPoints = (): string[] => mountTable().split("\n").flatMap(pointIn);
 
 const asCharacter = (_: string, octal: string): string => String.fromCharCode(Number.parseInt(octal, 8));
 
-/** The mount with the longest path above the folder; of two on one path the later one covers the earlier. null: not known, or nothing is remote. */
+/** The mount with the longest path above the folder. On the same path, a later mount covers an earlier one. null: nothing is remote. */
 function mountOf(folder: string, mountinfo: string): Mount | null {
   let covering: Mount | null = null;
   for (const mount of mountsIn(mountinfo)) {
@@ -62,14 +60,14 @@ function mountOf(folder: string, mountinfo: string): Mount | null {
 
 export const mayHang = (folder: string, mountinfo: string): boolean => mountOf(folder, mountinfo)?.mayHang ?? false;
 
-/** May a process on another host write to this folder, by its real path, or to a mount below it? */
+/** Whether another host may write to this folder or to a mount below it. `folder` must be a real path. */
 export const isShared = (folder: string, mountinfo: string): boolean =>
   mountOf(folder, mountinfo)?.isShared === true ||
   mountsIn(mountinfo).some((mount) => mount.isShared && mount.path.startsWith(`${folder === "/" ? "" : folder}/`));
 
-/** Is there any such folder on this host? */
+/** Whether any mount of this host is shared. */
 export const hasShared = (mountinfo: string): boolean => mountsIn(mountinfo).some((mount) => mount.isShared);
 
-/** Does /proc show us only our own processes? It shows root all of them. */
+/** Whether /proc shows us only our own processes. */
 export const hidesOthers = (mountinfo: string): boolean =>
   process.getuid?.() !== 0 && / \/proc .* - proc .*\bhidepid=(?!0\b|off\b)/.test(mountinfo);

@@ -1,99 +1,101 @@
-// One look at the machine. The order is rule 11. For questions about everybody: records and hosts first, then the process table, then
-// once more at what seems cut off, so that a process that ends between the readings has written its last word before we look for
-// it. For all others: names, the process table, hosts, then the records that are needed; whom we saw is looked up once more, and what
-// was written to meanwhile is a reason to look anew; so is a record that somebody may have left a moment ago.
-import type { Adapter } from "../adapters/adapter.ts";
-import type { Evidence, HostAnswer, Store } from "../core/evidence.ts";
-import { namedHome } from "../core/found.ts";
+// Observes the sessions of this host. The order of the steps is rule R11 of docs/truth.md.
+//
+// For all sessions: read stores and servers, then the process table. A process that exits in between has written its last line
+// before we read its record again (read-again.ts).
+// For a selection: read the names of the records, the process table and the servers, then open only the required records. They
+// are read after the processes, so the owners must still be alive and stopped records unchanged; otherwise observe again.
+import type { Adapter } from "../agents/adapter.ts";
+import type { Evidence, ServerAnswer, Store } from "../core/evidence.ts";
+import { namedHome } from "../core/matches.ts";
 import type { Reading } from "../core/problem.ts";
 import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import type { Session, SessionList } from "../core/session.ts";
-import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
+import { deadlineIn, pause } from "../lib/deadline.ts";
 import { Databases } from "../sys/sqlite.ts";
 import { readDistantStore } from "./distant-store.ts";
-import { type Environment, homesOf, readSettings, realHome } from "./homes.ts";
-import { type ReadTable, readHosts } from "./hosts.ts";
-import { settledAt } from "./just-left.ts";
+import { type Environment, homesOf, readSettings, type Settings } from "./homes.ts";
+import { addHome, type HomeInUse, type HomesInUse } from "./homes-in-use.ts";
 import { hidesOthers, mayHang, mountTable } from "./mounts.ts";
-import { type NamedStore, openNeeded, outlineStore } from "./open.ts";
+import { type NamedStore, openRequired, outlineStore, storeKey, withStores } from "./open-records.ts";
 import { isSharedStore, readMachineId } from "./other-hosts.ts";
-import type { ProcessWish } from "./process-wish.ts";
+import type { ProcessQuery } from "./process-query.ts";
 import { readProcess, readProcesses } from "./processes.ts";
+import { readAgain } from "./read-again.ts";
 import type { RecordCache } from "./record-cache.ts";
-import { lookAgain } from "./second-look.ts";
+import type { Scan } from "./scan.ts";
+import { joinSelections, type Selection, type SelectionCriteria } from "./selection.ts";
+import { type ProcessReader, readServers } from "./servers.ts";
+import { settledAt } from "./session-switch.ts";
 import { readStore } from "./stores.ts";
-import { type Wanted, type WantedSome, wantedOr } from "./wanted.ts";
 
-export interface Look {
+export interface ObserveRequest {
   adapters: readonly Adapter[];
   env: Environment;
-  /** "all" unless said otherwise. */
-  wanted?: Wanted;
-  /** How long stores and hosts may take, together. */
+  /** Default: "all". */
+  selection?: Selection;
+  /** Time limit for stores and servers together. */
   patienceMs?: number;
-  /** What was parsed before. */
   cache?: RecordCache | null;
-  /** The reader of the process table; who acts wants to see more of it. */
-  processes?: (wish: ProcessWish) => Reading<ProcessTable>;
-  /** For tests: the clock; and that the processes are made up, so that nobody looks for them again. */
+  /** Reads the process table. Commands that end processes read more details. */
+  processes?: ProcessReader;
+  /** For tests: a clock, and whether the processes are made up, so that they cannot be read again. */
   now?: () => number;
   isMadeUp?: boolean;
 }
 
-/** For hosts, and for stores on file systems that may hang. */
+/** For servers, and for stores on file systems that may hang. */
 const defaultPatienceMs = 2_000;
-/** For records on this machine's own disks: ten thousand of them take ten seconds on a slow machine, and every one is progress. */
+/** For records on local disks: ten thousand records take ten seconds on a slow host. */
 const localPatienceMs = 30_000;
 
-/** Every command, page and API goes through here. */
-export const lookAtSessions = async (look: Look): Promise<SessionList> => (await observe(look)).list;
+export const listSessions = async (request: ObserveRequest): Promise<SessionList> => (await observe(request)).list;
 
-/** What was seen, and what follows from it. */
-export interface Observed {
+export interface Observation {
   evidence: Evidence;
   list: SessionList;
-  /** When the processes were looked at, or before. */
+  /** A time just before the process table was read. */
   tableAt: number;
 }
 
-/** How often we look again because an owner ended while we read its record, before everything is read in the safe order. */
-const mostAttempts = 4;
-
-export async function observe(look: Look): Promise<Observed> {
+/** Reads again if an agent switched sessions a moment ago and may not have flushed the old record yet. */
+export async function observe(request: ObserveRequest): Promise<Observation> {
   const since = Date.now();
-  const observed = await observeAtOnce(look);
+  const observed = await readUntilStable(request);
   const now = Date.now();
-  const at = look.isMadeUp === true ? null : settledAt(observed.evidence, observed.list, since, now);
+  const at = request.isMadeUp === true ? null : settledAt(observed.evidence, observed.list, since, now);
   if (at === null) return observed;
   await pause(at - now);
-  return await observeAtOnce(look);
+  return await readUntilStable(request);
 }
 
-async function observeAtOnce(look: Look): Promise<Observed> {
-  let { wanted = "all" } = look;
-  for (let attempt = 1; wanted !== "all" && attempt <= mostAttempts; attempt += 1) {
-    const observed = await observeOnce({ ...look, wanted });
-    const further = goneOnTo(observed.list, wanted);
-    // Here the records were read after the processes: who is still there had its session all the while, and a record that was
-    // written to since then may be of somebody whom we did not see.
-    const isSettled = look.isMadeUp === true || (areThere(observed.list.sessions) && !isOvertaken(observed));
-    if (further.size === 0 && isSettled) return observed;
-    if (!isSettled) await pause(tickMs);
-    wanted = wantedOr(wanted, { ids: further });
+/** After this many unstable readings everything is read, in the order that needs no second reading. */
+const mostAttempts = 4;
+
+async function readUntilStable(request: ObserveRequest): Promise<Observation> {
+  let { selection = "all" } = request;
+  for (let attempt = 1; selection !== "all" && attempt <= mostAttempts; attempt += 1) {
+    const observed = await readOnce(request, selection);
+    const successors = findUnreadSuccessors(observed.list, selection);
+    // An owner that is still alive has owned its session since the first reading. A record that was written after the process
+    // table was read may belong to a process that is not in the table.
+    const isStable = request.isMadeUp === true || (areAlive(observed.list.sessions) && !isOvertaken(observed));
+    if (successors.size === 0 && isStable) return observed;
+    if (!isStable) await pause(tickMs);
+    selection = joinSelections(selection, { ids: successors });
   }
-  return await observeOnce({ ...look, wanted: "all" });
+  return await readOnce(request, "all");
 }
 
-/** Who asks for a conversation wants to know where it went. */
-function goneOnTo({ sessions, unopened }: SessionList, { ids, since }: WantedSome): Set<string> {
+/** Sessions that continue a selected, stopped one are part of the answer. */
+function findUnreadSuccessors({ sessions, unopened }: SessionList, { ids, since }: SelectionCriteria): Set<string> {
   const next = sessions.flatMap(({ status, continuedBy }) => (status.state === "stopped" ? (continuedBy ?? []) : []));
   const there = new Set(next.length === 0 ? [] : sessions.map(({ id }) => id));
   const further = new Set(next.filter((id) => !there.has(id) && ids?.has(id) !== true));
   return since === undefined ? further : further.intersection(new Set(unopened.flatMap((store) => store.ids)));
 }
 
-const areThere = (sessions: readonly Session[]): boolean =>
+const areAlive = (sessions: readonly Session[]): boolean =>
   sessions.every(({ processes }) =>
     processes.every(({ identity }) => {
       const now = readProcess(identity.pid);
@@ -101,11 +103,11 @@ const areThere = (sessions: readonly Session[]): boolean =>
     }),
   );
 
-/** The clock of files ticks a little behind. What claims to be of the future tells nothing. */
+/** File times lag behind the clock by up to a tick. Times in the future prove nothing. */
 const tickMs = 20;
 const futureMs = 1_000;
 
-function isOvertaken({ list, tableAt }: Observed): boolean {
+function isOvertaken({ list, tableAt }: Observation): boolean {
   const isSince = (time: number | null | undefined): boolean =>
     time != null && time >= tableAt - tickMs && time <= Date.now() + futureMs;
   return list.sessions.some(({ status, record }) =>
@@ -115,214 +117,197 @@ function isOvertaken({ list, tableAt }: Observed): boolean {
   );
 }
 
-async function observeOnce(look: Look): Promise<Observed> {
+async function readOnce(request: ObserveRequest, selection: Selection): Promise<Observation> {
+  const { adapters, processes = readProcesses, patienceMs, cache = null } = request;
+  const { settings, problems } = readSettings(request.env);
   const databases = new Databases();
+  const scan: Scan = {
+    ...{ adapters, readTable: processes, mounts: mountTable(), cache, databases },
+    deadline: deadlineIn(patienceMs ?? defaultPatienceMs),
+    localDeadline: () => deadlineIn(patienceMs ?? localPatienceMs),
+  };
   try {
-    return await observeWith(look, databases);
+    const homes = findHomes(request, settings, scan.mounts);
+    const found = await readHomesAndProcesses(homes, selection, scan);
+    const first: Evidence = { ...evidenceOf(found, scan), at: (request.now ?? Date.now)(), problems };
+    const { evidence, late } =
+      selection === "all"
+        ? { evidence: first, late: [] }
+        : await openSelected(first, found, [...homes.byKey.values()], selection, scan);
+    return { ...(await readAgain(evidence, scan, new Set(late.map(storeKey)))), tableAt: found.tableAt };
   } finally {
     databases.close();
   }
 }
 
-async function observeWith(look: Look, databases: Databases): Promise<Observed> {
-  const { wanted = "all" } = look;
-  const readTable = look.processes ?? readProcesses;
-  const now = look.now ?? Date.now;
-  const deadline = deadlineIn(look.patienceMs ?? defaultPatienceMs);
-  const local = deadlineIn(look.patienceMs ?? localPatienceMs);
-  const { settings, problems } = readSettings(look.env);
-  const mounts = mountTable();
-  const homes = new Homes(mounts);
-  for (const adapter of look.adapters)
-    for (const name of homesOf(adapter, look.env, settings)) homes.add(adapter, name);
+function findHomes({ adapters, env }: ObserveRequest, settings: Settings, mounts: string): HomesInUse {
+  const homes: HomesInUse = { byKey: new Map(), links: new Map(), mounts };
+  for (const adapter of adapters) for (const name of homesOf(adapter, env, settings)) addHome(homes, adapter, name);
+  return homes;
+}
 
-  const stores: Store[] = [];
-  const hosts: HostAnswer[] = [];
-  const named: NamedStore[] = [];
-  let processes: Reading<ProcessTable>;
-  let tableAt: number;
-  do {
-    // A live process may name a home that nobody told us about. Its records, too, must be read before the processes.
-    const fresh = homes.takeUnread();
-    if (wanted === "all") await readHomes(fresh, stores, hosts, readTable, { deadline, local }, mounts, look.cache);
-    else await nameHomes(fresh, stores, named, deadline, mounts, wanted, databases);
-    tableAt = Date.now();
-    processes = readTable(wishFor(look.adapters, stores));
-    if (processes.ok) addNamedHomes(processes.value, look.adapters, homes);
-  } while (homes.hasUnread());
-  for (const store of stores) {
-    store.names = homes.namesOf(store);
-    const only = homes.confinementsOf(store);
-    if (only !== null) store.namedOnlyIn = only;
-    const adapter = look.adapters.find(({ agent }) => agent === store.agent);
-    if (adapter !== undefined && isSharedStore(adapter, store.home, mounts)) store.isShared = true;
+interface ReadHomes {
+  stores: Store[];
+  servers: ServerAnswer[];
+  /** The stores of which only the names of the records were read. */
+  named: NamedStore[];
+}
+
+interface HomesAndProcesses extends ReadHomes {
+  processes: Reading<ProcessTable>;
+  tableAt: number;
+}
+
+/** If a live process names a new home, reads this home and then the processes again. */
+async function readHomesAndProcesses(homes: HomesInUse, selection: Selection, scan: Scan): Promise<HomesAndProcesses> {
+  const { adapters, readTable } = scan;
+  const known = new Set<HomeInUse>();
+  let found: ReadHomes = { stores: [], servers: [], named: [] };
+  for (;;) {
+    const unread = [...homes.byKey.values()].filter((home) => !known.has(home));
+    for (const home of unread) known.add(home);
+    const more = selection === "all" ? await readHomes(unread, scan) : await nameHomes(unread, selection, scan);
+    found = {
+      stores: [...found.stores, ...more.stores],
+      servers: [...found.servers, ...more.servers],
+      named: [...found.named, ...more.named],
+    };
+    const tableAt = Date.now();
+    const processes = readTable(queryFor(adapters, found.stores));
+    if (processes.ok) addNamedHomes(processes.value, adapters, homes);
+    if (homes.byKey.size > known.size) continue;
+    return { ...found, stores: found.stores.map((store) => describeStore(store, homes)), processes, tableAt };
   }
+}
 
-  const host = stores.some(namesHost) ? readMachineId() : null;
-  const othersAreHidden = hidesOthers(mounts);
-  const evidence: Evidence = {
-    ...{ at: now(), host, othersAreHidden, processes, stores, hosts },
-    ...{ dialogs: [], directories: {}, problems },
+function describeStore(store: Store, { byKey, mounts }: HomesInUse): Store {
+  const home = byKey.get(storeKey(store));
+  if (home === undefined) return store;
+  const confinements = [...home.namedIn].filter((each) => each !== null);
+  return {
+    ...store,
+    names: [...home.names],
+    ...(home.namedIn.has(null) ? {} : { namedOnlyIn: confinements }),
+    ...(isSharedStore(home.adapter, store.home, mounts) ? { isShared: true } : {}),
   };
-  if (wanted !== "all") {
-    const table = processes;
-    const asked = homes
-      .all()
-      .filter(({ home }) => !mayHang(home, mounts))
-      .flatMap(({ adapter, home }) => askHosts(adapter, home, named, () => table, deadline));
-    // A writer that ends while we wait for somebody else could not put its log away.
-    if (asked.length > 0) databases.close();
-    hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
-    // What a slow store, or a host, has used up is not taken from the others.
-    const rest = deadlineIn(look.patienceMs ?? localPatienceMs);
-    const means = { mounts, deadline: rest, cache: look.cache ?? null, databases };
-    openNeeded(named, evidence, look.adapters, wanted, means);
-  }
-  const late = new Set(named.map(({ store }) => store));
-  return { evidence, list: await lookAgain(evidence, look.adapters, readTable, deadline, mounts, late), tableAt };
 }
 
-/** Homes by their real path, with every name under which they came up. */
-class Homes {
-  private readonly known = new Map<string, KnownHome>();
+const evidenceOf = (
+  { stores, servers, processes }: HomesAndProcesses,
+  { mounts }: Scan,
+): Omit<Evidence, "at" | "problems"> => ({
+  host: stores.some(namesHost) ? readMachineId() : null,
+  othersAreHidden: hidesOthers(mounts),
+  ...{ processes, stores, servers, dialogs: [], directories: {} },
+});
 
-  private readonly links = new Map<string, string | null>();
+const namesHost = ({ announcements }: Store): boolean =>
+  announcements.some(({ reading }) => reading.ok && reading.value.host != null);
 
-  /** Every process of an agent says the same. */
-  private readonly said = new Set<string>();
-
-  constructor(private readonly mounts: string) {}
-
-  /** A relative name would mean another folder for everyone who reads it. `confinement`: that of the process which names it. */
-  add(adapter: Adapter, name: string, confinement: string | null = null): void {
-    const said = `${adapter.agent}\0${name}\0${confinement}`;
-    if (!name.startsWith("/") || this.said.has(said)) return;
-    this.said.add(said);
-    const home = realHome(name, this.mounts, this.links);
-    const key = `${adapter.agent}\0${home}`;
-    const entry = this.known.get(key) ?? { adapter, home, names: new Set([home]), namedIn: new Set(), read: false };
-    entry.names.add(name);
-    entry.namedIn.add(confinement);
-    this.known.set(key, entry);
-  }
-
-  takeUnread(): { adapter: Adapter; home: string }[] {
-    const fresh = [...this.known.values()].filter((entry) => !entry.read);
-    for (const entry of fresh) entry.read = true;
-    return fresh;
-  }
-
-  all = (): { adapter: Adapter; home: string }[] => [...this.known.values()];
-
-  hasUnread = (): boolean => [...this.known.values()].some((entry) => !entry.read);
-
-  namesOf = (store: Store): string[] => [...(this.entryOf(store)?.names ?? [store.home])];
-
-  /** null: not only confined processes name it. */
-  confinementsOf(store: Store): string[] | null {
-    const namedIn = [...(this.entryOf(store)?.namedIn ?? [null])];
-    return namedIn.includes(null) ? null : namedIn.filter((each) => each !== null);
-  }
-
-  private entryOf = ({ agent, home }: Store): KnownHome | undefined => this.known.get(`${agent}\0${home}`);
-}
-
-interface KnownHome {
-  adapter: Adapter;
-  home: string;
-  names: Set<string>;
-  /** The confinements of the processes that name it; null: one of them is not confined, or we know it ourselves. */
-  namedIn: Set<string | null>;
-  read: boolean;
-}
-
-const namesHost = ({ claims }: Store): boolean =>
-  claims.some(({ reading }) => reading.ok && reading.value.host != null);
-
-async function readHomes(
-  homes: { adapter: Adapter; home: string }[],
-  stores: Store[],
-  hosts: HostAnswer[],
-  readTable: ReadTable,
-  { deadline, local }: { deadline: Deadline; local: Deadline },
-  mounts: string,
-  cache: RecordCache | null = null,
-): Promise<void> {
+async function readHomes(homes: readonly HomeInUse[], scan: Scan): Promise<ReadHomes> {
+  const { mounts, readTable, deadline, cache } = scan;
+  const local = scan.localDeadline();
   const distant = homes.filter(({ home }) => mayHang(home, mounts));
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
+  const near: Store[] = [];
   const asked = homes.flatMap(({ adapter, home }) => {
     if (mayHang(home, mounts)) return [];
     const store = readStore(adapter, home, local, cache);
-    if (store !== null) stores.push(store);
-    return readHosts(adapter, home, () => store, readTable, deadline);
+    if (store !== null) near.push(store);
+    return readServers(adapter, home, () => store, readTable, deadline);
   });
-  stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
-  hosts.push(...(await Promise.all(asked)).filter((host) => host !== null));
+  const far = (await Promise.all(waiting)).filter((store) => store !== null);
+  const servers = (await Promise.all(asked)).filter((server) => server !== null);
+  return { stores: [...near, ...far], servers, named: [] };
 }
 
-/** The names alone; a store that may hang is read whole, by a process of its own. */
-async function nameHomes(
-  homes: { adapter: Adapter; home: string }[],
-  stores: Store[],
-  named: NamedStore[],
-  deadline: Deadline,
-  mounts: string,
-  wanted: WantedSome,
-  databases: Databases,
-): Promise<void> {
+/** Reads only the names of records. A store that may hang is read completely, in a separate process. */
+async function nameHomes(homes: readonly HomeInUse[], selection: SelectionCriteria, scan: Scan): Promise<ReadHomes> {
+  const { mounts, deadline, databases } = scan;
+  const named: NamedStore[] = [];
   const waiting = homes.map(async ({ adapter, home }) => {
     if (mayHang(home, mounts)) return await readDistantStore(adapter, home, deadline);
-    const found = outlineStore(adapter, home, wanted, databases);
-    if (found !== null) named.push(found);
-    return found?.store ?? null;
+    const outlined = outlineStore(adapter, home, selection, databases);
+    if (outlined !== null) named.push(outlined.named);
+    return outlined?.store ?? null;
   });
-  stores.push(...(await Promise.all(waiting)).filter((store) => store !== null));
+  const stores = (await Promise.all(waiting)).filter((store) => store !== null);
+  return { stores, servers: [], named };
 }
 
-/** Who wants to know where sessions work has the store read whole. */
-function askHosts(
-  adapter: Adapter,
-  home: string,
-  named: NamedStore[],
-  readTable: ReadTable,
-  deadline: Deadline,
-): Promise<HostAnswer | null>[] {
-  let taken: Store | null = null;
-  // Every host of the home asks for it, and some more than once: what was taken is no longer among the named.
-  const whole = (): Store | null => {
-    taken ??= takeWhole();
-    return taken;
-  };
-  const takeWhole = (): Store | null => {
-    const index = named.findIndex(({ store }) => store.agent === adapter.agent && store.home === home);
-    const [found] = index === -1 ? [] : named.splice(index, 1);
-    if (found !== undefined) Object.assign(found.store, readStore(adapter, home, deadline) ?? { rows: [] });
-    return found?.store ?? null;
-  };
-  return readHosts(adapter, home, whole, readTable, deadline);
+/** Asks the servers, then opens the records that are required or selected. `late`: the stores whose records were opened now. */
+async function openSelected(
+  evidence: Evidence,
+  { named }: HomesAndProcesses,
+  homes: readonly HomeInUse[],
+  selection: SelectionCriteria,
+  scan: Scan,
+): Promise<{ evidence: Evidence; late: NamedStore[] }> {
+  const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
+  const { servers, stores } = await askServers(near, evidence, named, scan);
+  const late = named.filter((each) => !stores.has(storeKey(each)));
+  const asked = { ...withStores(evidence, stores), servers: [...evidence.servers, ...servers] };
+  return { evidence: openRequired(asked, late, selection, scan), late };
 }
 
-function wishFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessWish {
+/** A protocol that needs the directories of sessions forces a full read of the store, one for all servers of a home. */
+async function askServers(
+  homes: readonly HomeInUse[],
+  { processes, stores }: Evidence,
+  named: readonly NamedStore[],
+  { deadline, databases }: Scan,
+): Promise<{ servers: ServerAnswer[]; stores: Map<string, Store> }> {
+  const whole = new Map<string, Store>();
+  const readWholeStore = ({ adapter, home }: HomeInUse): Store | null => {
+    const key = storeKey({ agent: adapter.agent, home });
+    const outlined = named.some((each) => storeKey(each) === key)
+      ? stores.find((each) => storeKey(each) === key)
+      : null;
+    if (outlined == null) return null;
+    const store = whole.get(key) ?? {
+      ...outlined,
+      rows: [],
+      ...readStore(adapter, home, deadline),
+      names: outlined.names,
+    };
+    whole.set(key, store);
+    return store;
+  };
+  const asked = homes.flatMap((each) =>
+    readServers(
+      each.adapter,
+      each.home,
+      () => readWholeStore(each),
+      () => processes,
+      deadline,
+    ),
+  );
+  // An agent that exits while we hold its database open cannot remove its write-ahead log.
+  if (asked.length > 0) databases.close();
+  return { servers: (await Promise.all(asked)).filter((server) => server !== null), stores: whole };
+}
+
+function queryFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessQuery {
   return {
     names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
-    pids: new Set(stores.flatMap((store) => store.claims.map((claim) => claim.pid))),
+    pids: new Set(stores.flatMap((store) => store.announcements.map((announcement) => announcement.pid))),
     environment: new Set([...ownKeys, ...adapters.flatMap(({ environment }) => environment), ...secretKeys(adapters)]),
     lockedFiles: adapters,
   };
 }
 
 const secretKeys = (adapters: readonly Adapter[]): string[] =>
-  adapters.flatMap(({ host }) => host?.secret?.environment ?? []);
+  adapters.flatMap(({ server }) => server?.secret?.environment ?? []);
 
 const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
 
-function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: Homes): void {
+function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: HomesInUse): void {
   for (const row of table.rows) {
     const { detail } = row;
     if (detail === null || !detail.ours || !isLive(row)) continue;
     for (const adapter of adapters) {
       const home = roleOf(adapter, row) === null ? null : namedHome(adapter, detail);
-      if (home !== null) homes.add(adapter, home, detail.confinement);
+      if (home !== null) addHome(homes, adapter, home, detail.confinement);
     }
   }
 }

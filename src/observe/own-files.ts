@@ -1,47 +1,42 @@
-// agentctl's own files: notes, locks, captured output, caches. They are believed only if no other user can have written them.
+// Opens agentctl's own files: notes, locks, captured output, caches. It refuses files that another user may have written.
 import { fstatSync, statSync } from "node:fs";
-import { errorCode } from "./failure.ts";
+import type { ProblemDetail } from "../core/problem.ts";
+import { DetailError, tryOr } from "./failure.ts";
 import { type OpenFile, withFile } from "./files.ts";
 
 const ownUid = process.geteuid?.() ?? 0;
 
-/** Group and others. agentctl makes its folders 0700. */
+/** By the group or by others. agentctl creates its folders with mode 0700. */
 const writableByOthers = 0o022;
 
-/** In such a folder (/tmp, the root of a tmpfs) others can add files, which are not believed, but not touch ours. */
+/** In a sticky folder such as /tmp other users can add files, which agentctl refuses, but cannot replace ours. */
 const sticky = 0o1000;
 
-/** Why a folder of our own is not used; null: it is ours alone, or there is none. Why it cannot be read shows when it is read. */
-export function distrustOf(folder: string): string | null {
-  try {
-    const stat = statSync(folder, { throwIfNoEntry: false });
-    if (stat?.isDirectory() !== true) return null;
-    if (stat.uid !== ownUid) return `it belongs to another user (uid ${stat.uid}), so it is not used`;
-    if ((stat.mode & writableByOthers) === 0 || (stat.mode & sticky) !== 0) return null;
-    return "other users can write to it, so it is not used; chmod 700 it";
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
+/** The reason why a folder of agentctl must not be used; null: only we can write there, or it cannot be read. */
+export function distrustOf(folder: string): ProblemDetail | null {
+  const stat = tryOr(undefined, () => statSync(folder, { throwIfNoEntry: false }));
+  if (stat?.isDirectory() !== true) return null;
+  if (stat.uid !== ownUid) return { code: "of-other-user", uid: stat.uid };
+  if ((stat.mode & writableByOthers) === 0 || (stat.mode & sticky) !== 0) return null;
+  return { code: "writable-by-others" };
 }
 
-/** Hands a person's settings to `use`. They may also be root's, as on systems that make a home from a description. */
+/** Opens config.json. It may belong to root, as on systems that generate home directories (NixOS). */
 export const withSettingsFile = <T>(path: string, use: (file: OpenFile) => T): T =>
   withFile(path, (file) => {
-    if (file.uid !== ownUid && file.uid !== 0) throw foreign(file.uid);
+    if (file.uid !== ownUid && file.uid !== 0) throw ownershipError({ code: "of-other-user", uid: file.uid });
     const { mode, gid } = fstatSync(Number(file.bytes));
-    // Where every user has a group of their own, files are often writable by that group.
+    // On systems with a group per user, files are often writable by this group.
     const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== process.getegid?.());
-    if (isShared) throw Object.assign(new Error("other users can write to it; chmod go-w it"), { code: "EOWNER" });
+    if (isShared) throw ownershipError({ code: "writable-by-others" });
     return use(file);
   });
 
-const foreign = (uid: number): Error =>
-  Object.assign(new Error(`it belongs to another user (uid ${uid})`), { code: "EOWNER" });
+const ownershipError = (detail: ProblemDetail): Error => Object.assign(new DetailError(detail), { code: "EOWNER" });
 
-/** Hands a file of our own to `use`. That of another user is an error, wherever it lies. */
+/** Opens a file of agentctl. Throws if it belongs to another user. */
 export const withOwnFile = <T>(path: string, use: (file: OpenFile) => T): T =>
   withFile(path, (file) => {
-    if (file.uid !== ownUid) throw foreign(file.uid);
+    if (file.uid !== ownUid) throw ownershipError({ code: "of-other-user", uid: file.uid });
     return use(file);
   });

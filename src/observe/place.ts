@@ -1,20 +1,20 @@
-// A place is a git worktree's root, else the directory itself. Never a path prefix.
+// The place of a session: the root of its git worktree or, outside a worktree, its directory.
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode } from "./failure.ts";
+import { tryOr } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 
-/** null: no directory at all (a record may say anything). One that cannot be seen is its own place, under the name it has. */
+/** null: not an absolute path (a record may contain any text). A directory that cannot be read is its own place. */
 export function placeOf(directory: string | null, mounts = mountTable()): string | null {
   if (directory === null || !directory.startsWith("/")) return null;
-  const real = realPath(directory, mounts);
+  const real = mayHang(directory, mounts) ? null : tryOr(null, () => realpathSync(directory));
   if (real === null) return directory;
   return worktreeAround(real) ?? real;
 }
 
 /**
- * The root of the git worktree that a directory is in; null: it is in none. A `.git` counts only if it belongs to us, to root or to
- * the owner of the directory: in /tmp anybody can put one above the directories of all others.
+ * The root of the git worktree around a directory; null: there is none. A `.git` counts only if it belongs to us, to root or to
+ * the owner of the directory: in /tmp any user can create one above the directories of other users.
  */
 export function worktreeAround(directory: string): string | null {
   const trusted = new Set([process.getuid?.(), 0, ownerOf(directory)]);
@@ -25,22 +25,5 @@ export function worktreeAround(directory: string): string | null {
   }
 }
 
-/** null: it does not exist, or cannot be seen. */
-function ownerOf(path: string): number | null {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })?.uid ?? null;
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
-}
-
-function realPath(directory: string, mounts: string): string | null {
-  if (mayHang(directory, mounts)) return null;
-  try {
-    return realpathSync(directory);
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
-}
+const ownerOf = (path: string): number | null =>
+  tryOr(null, () => lstatSync(path, { throwIfNoEntry: false })?.uid ?? null);

@@ -1,46 +1,46 @@
-// The process table of macOS: the status of every process, details only of those that an agent asks for.
-// Built from the documented layouts, never run on a Mac. No system calls in here: they are in sys/darwin.ts.
-
-import { type Problem, type Reading, read, unread } from "../core/problem.ts";
+// Interprets the process table of macOS: the status of every process, and details of those that the query selects. Written from
+// the documented layouts, never run on a Mac. sys/darwin.ts makes the system calls.
+import { type Problem, type ProblemDetail, type ProcessPart, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import type { DarwinSystem, Raw } from "../sys/darwin.ts";
-import type { ProcessWish } from "./process-wish.ts";
+import type { ProcessQuery } from "./process-query.ts";
 
-export function readDarwinProcesses(wish: ProcessWish, system: DarwinSystem): Reading<ProcessTable> {
+export function readDarwinProcesses(query: ProcessQuery, system: DarwinSystem): Reading<ProcessTable> {
   const boot = readBoot(system);
-  if (!boot.ok) return unread({ ...problem("kern.bootsessionuuid", boot.why), code: "processes-unreadable" });
+  const refused = (source: string, why: string): Reading<ProcessTable> =>
+    unread({ ...problem(source, systemError(why)), code: "processes-unreadable" });
+  if (!boot.ok) return refused("kern.bootsessionuuid", boot.why);
   const pids = system.pids();
-  if (!pids.ok) return unread({ ...problem("proc_listallpids", pids.why), code: "processes-unreadable" });
-
+  if (!pids.ok) return refused("proc_listallpids", pids.why);
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
   const hidden: number[] = [];
-  const candidates: Candidate[] = [];
-  // Claimed pids are asked for by number: what started while the kernel made its list may be missing from it.
-  for (const pid of [...new Set([...pids.value, ...wish.pids])].sort((a, b) => a - b)) {
+  const selected: SelectedProcess[] = [];
+  // Announced pids are added: processes that started while the kernel made its list may be missing from it.
+  for (const pid of [...new Set([...pids.value, ...query.pids])].sort((a, b) => a - b)) {
     if (pid <= 0) continue; // kernel_task
     const status = readStatus(pid, system);
     if (status === "gone") continue;
     if ("code" in status) {
       gaps.push(status);
-      if (wish.pids.has(pid)) hidden.push(pid);
+      if (query.pids.has(pid)) hidden.push(pid);
       continue;
     }
-    const seen = look(status, boot.value, wish, system);
+    const seen = selectProcess(status, boot.value, query, system);
     if (seen === "gone") continue;
-    if ("row" in seen) candidates.push(seen);
+    if ("row" in seen) selected.push(seen);
     else rows.push(seen);
   }
-  const files = readOpenFiles(candidates, wish, system);
-  for (const candidate of candidates) {
-    const row = finish(candidate, files, system);
+  const files = readOpenFiles(selected, query, system);
+  for (const process of selected) {
+    const row = finish(process, files, system);
     if (row !== "gone") rows.push(row);
   }
   rows.sort((a, b) => a.identity.pid - b.identity.pid);
   return read({ boot: boot.value, uid: system.uid, namespace: { id: null, initial: true }, rows, gaps, hidden });
 }
 
-/** The time of boot moves when the clock is set; then identities no longer match, which refuses rather than confuses. */
+/** The boot time changes when the clock is set. Then identities no longer match, and agentctl refuses to act, which is safe. */
 function readBoot(system: DarwinSystem): Raw<string> {
   const session = system.bootSession();
   if (session.ok && session.value !== "") return session;
@@ -49,7 +49,9 @@ function readBoot(system: DarwinSystem): Raw<string> {
   return { ok: true, value: `boottime-${view(time.value).getBigInt64(0, true)}` };
 }
 
-interface Status {
+type PartReading<T> = { ok: true; value: T } | { ok: false; detail: ProblemDetail };
+
+interface DarwinStatus {
   pid: number;
   parent: number;
   /** Effective, real and saved. */
@@ -62,8 +64,8 @@ interface Status {
   startedAt: number;
 }
 
-/** proc_pidinfo refuses other users' processes; kinfo_proc shows everyone's, with the same start time, and decides who is gone. */
-function readStatus(pid: number, system: DarwinSystem): Status | Problem | "gone" {
+/** proc_pidinfo refuses processes of other users. kinfo_proc shows all processes, and tells which ones are gone. */
+function readStatus(pid: number, system: DarwinSystem): DarwinStatus | Problem | "gone" {
   const info = system.bsdInfo(pid);
   const status = info.ok ? parseBsdInfo(info.value) : null;
   if (status?.pid === pid) return status;
@@ -71,15 +73,15 @@ function readStatus(pid: number, system: DarwinSystem): Status | Problem | "gone
   if (kinfo.ok && kinfo.value.length === 0) return "gone";
   const general = kinfo.ok ? parseKinfo(kinfo.value) : null;
   if (general?.pid === pid) return general;
-  const why = [info, kinfo].map((raw) => (raw.ok ? "not the layout that we know" : raw.why));
-  return problem(`pid ${pid}`, why.join("; "));
+  const why = [info, kinfo].flatMap((raw) => (raw.ok ? [] : [raw.why]));
+  return problem(`pid ${pid}`, why.length === 0 ? { code: "unknown-shape" } : systemError(why.join("; ")));
 }
 
-/** Wholly ours: a setuid program that another user runs has our effective uid, and that user's real one. */
-const isOurs = ({ uids }: Status, { uid }: DarwinSystem): boolean => uids.every((each) => each === uid);
+/** A setuid program that another user runs has our effective uid but the real uid of that user. */
+const isOurs = ({ uids }: DarwinStatus, { uid }: DarwinSystem): boolean => uids.every((each) => each === uid);
 
 /** struct proc_bsdinfo, <sys/proc_info.h>, 136 bytes. */
-function parseBsdInfo(bytes: Uint8Array): Status | null {
+function parseBsdInfo(bytes: Uint8Array): DarwinStatus | null {
   if (bytes.length !== 136) return null;
   const at = view(bytes);
   return {
@@ -94,7 +96,7 @@ function parseBsdInfo(bytes: Uint8Array): Status | null {
 }
 
 /** struct kinfo_proc, <sys/sysctl.h> with struct extern_proc of <sys/proc.h>, 648 bytes in a 64-bit process. */
-function parseKinfo(bytes: Uint8Array): Status | null {
+function parseKinfo(bytes: Uint8Array): DarwinStatus | null {
   if (bytes.length !== 648) return null;
   const at = view(bytes);
   return {
@@ -113,10 +115,10 @@ const startOf = (seconds: bigint, microseconds: bigint): { start: string; starte
   return { start: String(start), startedAt: Number(start / 1000n) };
 };
 
-/** SIDL to SZOMB of <sys/proc.h>. Nearly all show SRUN: what sleeps on macOS are threads. */
+/** SIDL to SZOMB of <sys/proc.h>. Nearly all processes show SRUN, because on macOS only threads sleep. */
 const stateLetter = (status: number): string => ["R", "R", "R", "S", "T", "Z"][status] ?? "R";
 
-/** major and minor of <sys/types.h>; 16 is what bsd/kern/tty_ptmx.c gets for its terminals (after 15 for ptmx). NODEV is -1. */
+/** major and minor of <sys/types.h>; bsd/kern/tty_ptmx.c gets 16 for its terminals (15 is ptmx). NODEV is -1. */
 function ttyName(device: number): string | null {
   if (device === 0xffffffff) return null;
   const major = device >>> 24;
@@ -124,17 +126,22 @@ function ttyName(device: number): string | null {
   return major === 16 ? `/dev/ttys${String(minor).padStart(3, "0")}` : `/dev/tty(${major}:${minor})`;
 }
 
-interface Candidate {
+interface SelectedProcess {
   row: ProcessRow;
-  status: Status;
-  args: Raw<Arguments>;
+  status: DarwinStatus;
+  args: PartReading<ProcessArguments>;
 }
 
 /**
  * The kernel names a process after the resolved file: Claude's native build is "2.1.34" (anthropics/claude-code #24398).
- * So the path and argv[0] of all our processes count as names too; one whose arguments cannot be read has only the kernel's name.
+ * So the path and argv[0] of our processes count as names, too, if they can be read.
  */
-function look(status: Status, boot: string, wish: ProcessWish, system: DarwinSystem): ProcessRow | Candidate | "gone" {
+function selectProcess(
+  status: DarwinStatus,
+  boot: string,
+  query: ProcessQuery,
+  system: DarwinSystem,
+): ProcessRow | SelectedProcess | "gone" {
   const { pid, parent, state, tty, start, startedAt } = status;
   const name = status.names[0] ?? "";
   const identity = { pid, start, boot };
@@ -143,38 +150,32 @@ function look(status: Status, boot: string, wish: ProcessWish, system: DarwinSys
   const session = system.session(pid);
   if (!session.ok) return "gone";
   row.session = session.value;
-  const args: Raw<Arguments> = isOurs(status, system)
-    ? readArguments(pid, wish, system)
-    : { ok: false, why: "another user's process" };
+  const args: PartReading<ProcessArguments> = isOurs(status, system)
+    ? readArguments(pid, query, system)
+    : { ok: false, detail: { code: "other-users-process" } };
   const started = args.ok ? [args.value.path, args.value.argv[0] ?? ""].map(baseName) : [];
-  const known = [...status.names, ...started].find((each) => wish.names.has(each));
-  if (known === undefined && !wish.pids.has(pid) && wish.also === undefined) return row;
+  const known = [...status.names, ...started].find((each) => query.names.has(each));
+  if (known === undefined && !query.pids.has(pid) && query.also === undefined) return row;
   return { row: { ...row, name: known ?? name }, status, args };
 }
 
-/** Looks once more: details belong to this identity only if it is still there, alive, and the same program. */
+/** Reads the status again: the details count only if the process is still alive and runs the same program. */
 function finish(
-  { row, status, args }: Candidate,
+  { row, status, args }: SelectedProcess,
   files: Raw<Map<number, OpenFiles>>,
   system: DarwinSystem,
 ): ProcessRow | "gone" {
   const { pid } = status;
   const ours = isOurs(status, system);
   const nothing = {
-    argv: null,
-    exe: null,
-    cwd: null,
-    env: null,
-    lockedFiles: [],
-    namespace: null,
-    innerPid: null,
-    sameFiles: true,
-    confinement: null,
+    ...{ argv: null, exe: null, cwd: null, env: null, lockedFiles: [] },
+    ...{ namespace: null, innerPid: null, sameFiles: true, confinement: null },
   };
   const [first = null] = status.uids;
   const uid = status.uids.every((each) => each === first) ? first : null;
   const detail: ProcessDetail = { uid, ours, ...nothing, unread: [] };
-  const missed = (what: string, why: string) => detail.unread.push(problem(`pid ${pid}`, `${what}: ${why}`));
+  const missed = (part: ProcessPart, why: ProblemDetail) =>
+    detail.unread.push(problem(`pid ${pid}`, { code: "part-unread", part, detail: why }));
 
   const path = system.executable(pid);
   detail.exe = path.ok ? path.value : args.ok ? args.value.path : null;
@@ -182,13 +183,16 @@ function finish(
     if (args.ok) {
       detail.argv = args.value.argv;
       detail.env = args.value.env;
-      if (detail.env === null) missed("environment", "hidden by the kernel (a restricted program)");
-    } else missed("arguments", args.why);
+      if (detail.env === null) missed("environment", { code: "environment-hidden" });
+    } else missed("arguments", args.detail);
     const open = files.ok ? files.value.get(pid) : undefined;
     detail.cwd = open?.cwd ?? null;
     detail.lockedFiles = open?.locked ?? [];
-    if (!files.ok) missed("open files", files.why);
-    else if (detail.cwd === null) missed("working directory", open?.cwdProblem ?? "not shown by lsof");
+    if (!files.ok) missed("open-files", systemError(files.why));
+    else if (detail.cwd === null) {
+      const shown = open?.cwdProblem ?? null;
+      missed("working-directory", shown === null ? { code: "not-shown-by-lsof" } : systemError(shown));
+    }
   }
 
   const again = readStatus(pid, system);
@@ -196,29 +200,29 @@ function finish(
   if ("code" in again) return { ...row, detail: { ...detail, unread: ours ? [...detail.unread, again] : [] } };
   if (again.start !== status.start) return "gone";
   if (again.state === "Z") return { ...row, state: "Z", detail: null };
-  if (ours && again.names[0] !== status.names[0]) missed("program", "it changed while we looked");
+  if (ours && again.names[0] !== status.names[0]) missed("program", { code: "changed-while-read" });
   return { ...row, state: again.state, detail };
 }
 
-interface Arguments {
+interface ProcessArguments {
   path: string;
   argv: string[];
   env: Record<string, string> | null;
 }
 
-function readArguments(pid: number, wish: ProcessWish, system: DarwinSystem): Raw<Arguments> {
+function readArguments(pid: number, query: ProcessQuery, system: DarwinSystem): PartReading<ProcessArguments> {
   const bytes = system.arguments(pid);
-  if (!bytes.ok) return bytes;
-  const parsed = parseArguments(bytes.value, wish.environment);
-  return parsed === null ? { ok: false, why: "not the layout that we know" } : { ok: true, value: parsed };
+  if (!bytes.ok) return { ok: false, detail: systemError(bytes.why) };
+  const parsed = parseArguments(bytes.value, query.environment);
+  return parsed === null ? { ok: false, detail: { code: "unknown-shape" } } : { ok: true, value: parsed };
 }
 
 /**
  * KERN_PROCARGS2 (sysctl_procargsx in bsd/kern/kern_sysctl.c): argc, path, NULs up to a word, argv, environment, NULs, the loader's strings.
- * All strings behind argv are searched, not only up to the first empty one: a process that sets its title leaves NULs there.
- * Nothing at all behind argv: the kernel withheld the environment (otherwise the loader's strings would follow).
+ * The search goes beyond the first empty string, because a process that sets its title leaves NULs there. If only NULs follow argv,
+ * the kernel withheld the environment: otherwise the strings of the loader would follow.
  */
-function parseArguments(bytes: Uint8Array, keys: ReadonlySet<string>): Arguments | null {
+function parseArguments(bytes: Uint8Array, keys: ReadonlySet<string>): ProcessArguments | null {
   if (bytes.length < 5) return null;
   const argc = view(bytes).getInt32(0, true);
   let at = bytes.indexOf(0, 4);
@@ -252,10 +256,14 @@ interface OpenFiles {
   locked: string[];
 }
 
-function readOpenFiles(candidates: Candidate[], wish: ProcessWish, system: DarwinSystem): Raw<Map<number, OpenFiles>> {
-  const pids = candidates.filter(({ status }) => isOurs(status, system)).map(({ status }) => status.pid);
+function readOpenFiles(
+  selected: SelectedProcess[],
+  query: ProcessQuery,
+  system: DarwinSystem,
+): Raw<Map<number, OpenFiles>> {
+  const pids = selected.filter(({ status }) => isOurs(status, system)).map(({ status }) => status.pid);
   if (pids.length === 0) return { ok: true, value: new Map() };
-  const patterns = wish.lockedFiles.flatMap(({ lockedFiles }) => lockedFiles ?? []);
+  const patterns = query.lockedFiles.flatMap(({ lockedFiles }) => lockedFiles ?? []);
   const output = system.openFiles(pids, patterns.length === 0 ? "cwd" : "all");
   return output.ok ? { ok: true, value: parseLsof(output.value, patterns) } : output;
 }
@@ -263,7 +271,7 @@ function readOpenFiles(candidates: Candidate[], wish: ProcessWish, system: Darwi
 /** FWASLOCKED, bsd/sys/fcntl.h: "has or has had" a lock by flock(2); it stays after an unlock until the file is closed. */
 const wasLocked = 0x4000;
 
-/** `lsof -F`: one field a line, `p` begins a process, `f` a file. Apple's lsof leaves `l` blank and has the lock among the flags `G`. */
+/** `lsof -F` prints one field per line: `p` begins a process, `f` a file. Apple's lsof shows locks in the flags `G`, not in `l`. */
 function parseLsof(output: string, wanted: readonly RegExp[]): Map<number, OpenFiles> {
   const found = new Map<number, OpenFiles>();
   let files: OpenFiles = { cwd: null, cwdProblem: null, locked: [] };
@@ -289,17 +297,17 @@ function parseLsof(output: string, wanted: readonly RegExp[]): Map<number, OpenF
   return found;
 }
 
-/** safestrprt in lsof doubles backslashes and writes what its locale cannot print as \xNN, byte by byte. */
+/** safestrprt in lsof doubles backslashes, and writes bytes that its locale cannot print as \xNN. */
 const unescapeName = (name: string): string =>
   name.replace(/\\\\|(?:\\x[0-9a-f]{2})+/g, (found) =>
     found === "\\\\" ? "\\" : text(Uint8Array.from(found.split("\\x").slice(1), (hex) => Number.parseInt(hex, 16))),
   );
 
-const problem = (source: string, message: string): Problem => ({
-  code: "process-unreadable",
-  agent: null,
-  source,
-  message,
+/** The errno is unknown: the runtime may have overwritten it. */
+const systemError = (text: string): ProblemDetail => ({ code: "system-error", errno: "", text });
+
+const problem = (source: string, detail: ProblemDetail): Problem => ({
+  ...{ code: "process-unreadable", agent: null, source, detail },
 });
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -1,11 +1,10 @@
-// The process table from /proc: the stat line of every process, details only of those that an agent asks for.
+// Reads the process table from /proc: the stat line of every process, and details of those that the query selects.
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
-import { type Problem, type Reading, read, unread } from "../core/problem.ts";
+import { type Problem, type ProblemDetail, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import { bootedAt } from "../sys/clock.ts";
-import { errorCode, failureText, isGone } from "./failure.ts";
+import { errorCode, failureOf, isGone } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
-import type { ProcessWish } from "./process-wish.ts";
 import {
   confinementIn,
   innermost,
@@ -14,16 +13,17 @@ import {
   namespacesOf,
   ownNamespaces,
   uidsIn,
-} from "./whose-process.ts";
+} from "./process-owner.ts";
+import type { ProcessQuery } from "./process-query.ts";
 
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
 export interface ProcFs {
   list(path: string): string[];
   read(path: string): string;
   link(path: string): string;
-  /** Whose file an open file of a process is, by its link and the path that it leads to; null: asking could hang. */
+  /** The owner of an open file, by its link in /proc and the target of the link; null: reading it may hang. */
   owner(link: string, target: string): number | null;
-  /** Does a process with this pid exist, even if /proc does not show it? */
+  /** Whether a process of another user exists that /proc does not show. */
   exists(pid: number): boolean;
   pid: number;
   uid: number;
@@ -31,40 +31,36 @@ export interface ProcFs {
   bootedAt(): number;
 }
 
-/** What is the same for every process of one look. */
-interface Look {
-  wish: ProcessWish;
-  /** Those agents that lock files. */
-  lockers: ProcessWish["lockedFiles"];
+interface ProcessScan {
+  query: ProcessQuery;
+  /** The agents that lock files. */
+  lockers: ProcessQuery["lockedFiles"];
   proc: ProcFs;
   boot: string;
   bootedAt: number;
-  /** Our own namespaces; null: not asked for yet. */
+  /** Our own namespaces; null: not read yet. */
   own: Namespaces | null;
 }
 
-/** USER_HZ: fixed at 100 in every Linux that /proc speaks of, whatever the kernel's own tick. */
+/** USER_HZ is 100 in /proc of every Linux, whatever tick the kernel uses. */
 const ticksPerSecond = 100;
 
 const initialNamespace = "pid:[4026531836]";
 
-export function readLinuxProcesses(wish: ProcessWish, proc: ProcFs = realProcFs): Reading<ProcessTable> {
+export function readLinuxProcesses(query: ProcessQuery, proc: ProcFs = realProcFs): Reading<ProcessTable> {
   try {
-    return read(readTable(wish, proc));
+    return read(readTable(query, proc));
   } catch (error) {
-    const message = failureText(error);
-    return unread({ code: "processes-unreadable", agent: null, source: "/proc", message });
+    return unread({ ...unreadable("/proc", failureOf(error)), code: "processes-unreadable" });
   }
 }
 
-function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
+function readTable(query: ProcessQuery, proc: ProcFs): ProcessTable {
   const self = proc.link("/proc/self");
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
   const boot = proc.boot();
-  const namespace = ownNamespace(proc);
-  const lockers = wish.lockedFiles.filter(({ lockedFiles }) => lockedFiles !== null);
-  const look: Look = { wish, lockers, proc, boot, bootedAt: proc.bootedAt(), own: null };
-
+  const lockers = query.lockedFiles.filter(({ lockedFiles }) => lockedFiles !== undefined);
+  const scan: ProcessScan = { query, lockers, proc, boot, bootedAt: proc.bootedAt(), own: null };
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
   const foreign = new Set<number>();
@@ -72,70 +68,75 @@ function readTable(wish: ProcessWish, proc: ProcFs): ProcessTable {
     const first = name.charCodeAt(0);
     if (first < 48 || first > 57) continue;
     const pid = Number(name);
-    const row = readRow(pid, look);
+    const row = readRow(pid, scan);
     if (row === "gone") continue;
     if (row === "foreign") foreign.add(pid);
     else if ("code" in row) gaps.push(row);
     else rows.push(row);
   }
   const seen = new Set(rows.map((row) => row.identity.pid));
-  const hidden = [...wish.pids].filter((pid) => foreign.has(pid) || (!seen.has(pid) && proc.exists(pid)));
-  return { boot, uid: proc.uid, namespace, rows, gaps, hidden };
+  const hidden = [...query.pids].filter((pid) => foreign.has(pid) || (!seen.has(pid) && proc.exists(pid)));
+  return { boot, uid: proc.uid, namespace: ownNamespace(proc), rows, gaps, hidden };
 }
 
-/** One process as it is this moment; null: gone. Throws where it cannot be told. */
+/** One process as it is now; null: gone. Throws if it cannot be read. */
 export function readLinuxProcess(
   pid: number,
   details: "with details" | "without details",
   proc: ProcFs = realProcFs,
 ): ProcessRow | null {
-  const wish = details === "with details" ? { ...noWish, pids: new Set([pid]) } : noWish;
-  const row = readRow(pid, { wish, lockers: [], proc, boot: proc.boot(), bootedAt: 0, own: null });
+  const query = details === "with details" ? { ...noDetails, pids: new Set([pid]) } : noDetails;
+  const row = readRow(pid, { query, lockers: [], proc, boot: proc.boot(), bootedAt: 0, own: null });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
 }
 
-const noWish: ProcessWish = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
+const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
 
 function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
   try {
     const id = proc.link("/proc/self/ns/pid");
     return { id, initial: id === initialNamespace };
   } catch (error) {
-    // A kernel without namespaces has only one; anything else that hides the link means that we cannot tell.
+    // A kernel without namespaces has no such link. After any other error the answer is unknown.
     return { id: null, initial: isGone(error) };
   }
 }
 
-function readRow(pid: number, look: Look): ProcessRow | Problem | "gone" | "foreign" {
-  const { wish, proc, boot, bootedAt } = look;
+function readRow(pid: number, scan: ProcessScan): ProcessRow | Problem | "gone" | "foreign" {
+  const { query, proc, boot, bootedAt } = scan;
   const path = `/proc/${pid}/stat`;
   for (let attempt = 1; ; attempt += 1) {
     const stat = readStat(path, proc);
     if (stat === "gone" || stat === "foreign" || "code" in stat) return stat;
-    // A child between fork and exec still has its parent's name and arguments: it is not what it seems.
-    const sought = wish.pids.has(pid) || (wish.names.has(stat.name) && !stat.forked);
-    const wanted = sought || (wish.also === "ours" && !stat.kernel);
-    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, look) : null;
+    // A child between fork and exec still has the name and arguments of its parent.
+    const sought = query.pids.has(pid) || (query.names.has(stat.name) && !stat.forked);
+    const wanted = sought || (query.also === "ours" && !stat.kernel);
+    const looked = wanted && !isDead(stat) ? readDetail(pid, stat.name, scan) : null;
     if (looked !== null) {
-      // The pid may have changed hands, or the process its program, between the two readings.
+      // Another process may have the pid now, or the process may run another program.
       const again = readStat(path, proc);
-      if (again === "gone") return "gone";
-      if (again === "foreign" || "code" in again) return again;
-      // Whoever keeps changing is not an agent that we could speak of; but it is one that we did not see.
-      if (attempt > mostAttempts)
-        return { code: "process-unreadable", agent: null, source: path, message: "it keeps changing" };
+      if (again === "gone" || again === "foreign" || "code" in again) return again;
+      if (attempt > mostAttempts) return unreadable(path, { code: "keeps-changing" });
       if (again.start !== stat.start || again.name !== stat.name || again.forked !== stat.forked) continue;
-      // What it had it may have let go of before we looked for it.
+      // It may have released its locks before we read them.
       if (isDead(again)) continue;
-      // In the middle of exec the new name is there before arguments and environment are.
+      // During exec the new name appears before the arguments and the environment.
       if (sought && looked.isHalfMade && attempt < patienceWith(stat, bootedAt)) continue;
     }
-    const startedAt = startedAtOf(stat, bootedAt);
-    const { parent, session, state, name, tty } = stat;
-    const detail = looked === null ? null : looked.detail;
-    return { identity: { pid, start: stat.start, boot }, parent, session, state, name, tty, startedAt, detail };
+    const { start, parent, session, state, name, tty } = stat;
+    const times = { startedAt: startedAtOf(stat, bootedAt) };
+    return {
+      identity: { pid, start, boot },
+      parent,
+      session,
+      state,
+      name,
+      tty,
+      ...times,
+      detail: looked?.detail ?? null,
+    };
   }
 }
 
@@ -144,7 +145,7 @@ const isDead = ({ state }: Stat): boolean => state === "Z" || state === "X";
 const startedAtOf = ({ start }: Stat, bootedAt: number): number => bootedAt + (Number(start) / ticksPerSecond) * 1000;
 
 const execAttempts = 20;
-/** A young one may well be in the middle of its exec, and put aside there on a busy machine. */
+/** On a busy host a young process may stay in the middle of its exec for a while. */
 const youngExecAttempts = 300;
 const youngMs = 2_000;
 const mostAttempts = 400;
@@ -156,18 +157,22 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
   try {
     const stat = parseStat(proc.read(path));
     if (stat !== null) return stat.exiting || stat.state === "Z" ? asItEnds(stat, path, proc) : stat;
-    return { code: "process-unreadable", agent: null, source: path, message: "not a stat line" };
+    return unreadable(path, { code: "unknown-shape" });
   } catch (error) {
     if (isGone(error)) return "gone";
-    // hidepid=1 refuses the stat lines of other users, never our own.
+    // With hidepid=1 the kernel refuses the stat lines of other users' processes.
     if (errorCode(error) === "EACCES" || errorCode(error) === "EPERM") return "foreign";
-    return { code: "process-unreadable", agent: null, source: path, message: failureText(error) };
+    return unreadable(path, failureOf(error));
   }
 }
 
+const unreadable = (source: string, detail: ProblemDetail): Problem => ({
+  ...{ code: "process-unreadable", agent: null, source, detail },
+});
+
 /**
- * A process whose first thread has ended shows Z while others work on: not dead, unless those are on their way out, too. One that was
- * killed is on its way out for a while, without a program that could be looked at: nothing of its own will run again, so it is dead.
+ * A process whose first thread has exited shows Z while other threads run: it is dead only if all of them are exiting. A killed
+ * process that is still exiting counts as dead, because none of its code will run again.
  */
 function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
   const works = stat.threads > 1 && hasWorkingThread(path.replace(/stat$/, "task"), proc);
@@ -197,7 +202,7 @@ export interface Stat {
   threads: number;
   exiting: boolean;
   forked: boolean;
-  /** A thread of the kernel's own. */
+  /** A thread of the kernel. */
   kernel: boolean;
   parent: number;
   session: number;
@@ -241,52 +246,50 @@ function ttyName(device: number): string | null {
   return `/dev/tty(${major}:${minor})`;
 }
 
-function readDetail(pid: number, name: string, look: Look): { detail: ProcessDetail; isHalfMade: boolean } {
-  const { wish, proc } = look;
+function readDetail(pid: number, name: string, scan: ProcessScan): { detail: ProcessDetail; isHalfMade: boolean } {
+  const { query, proc } = scan;
   const folder = `/proc/${pid}`;
   const unread: Problem[] = [];
   const part = <T>(path: string, reader: (path: string) => T): T | null => {
     try {
       return reader(path);
     } catch (error) {
-      if (!isGone(error))
-        unread.push({ code: "process-unreadable", agent: null, source: path, message: failureText(error) });
+      if (!isGone(error)) unread.push(unreadable(path, failureOf(error)));
       return null;
     }
   };
   const status = part(`${folder}/status`, proc.read);
   const uids = status === null ? null : uidsIn(status);
-  if (status !== null && uids === null)
-    unread.push({ code: "process-unreadable", agent: null, source: `${folder}/status`, message: "no uids in it" });
+  if (status !== null && uids === null) unread.push(unreadable(`${folder}/status`, { code: "no-uids" }));
   const uid = uids !== null && new Set(uids).size === 1 ? (uids[0] ?? null) : null;
   const ours = uid === proc.uid;
-  // A process whose user cannot be read is not ours. But it may be, so what cannot be read of it is told.
+  // A process whose user cannot be read counts as not ours. It may be ours, so the failure is reported.
   const mayBeOurs = ours || (uids === null && unread.length > 0);
   const cmdline = part(`${folder}/cmdline`, proc.read);
   const argv = cmdline === null ? null : splitNul(cmdline);
   const exe = part(`${folder}/exe`, proc.link);
   const cwd = part(`${folder}/cwd`, proc.link);
-  // Another user's environment is none of our business, even where we may read it.
+  // The environment of another user stays private even if we (root) could read it.
   const environ = ours ? part(`${folder}/environ`, proc.read) : null;
   const spaces = namespacesOf(folder, (path) => part(path, proc.link));
-  look.own ??= ownNamespaces(proc.link);
-  const isNeighbour = spaces.pid !== null && spaces.pid === look.own.pid;
+  scan.own ??= ownNamespaces(proc.link);
+  const isNeighbour = spaces.pid !== null && spaces.pid === scan.own.pid;
   const detail: ProcessDetail = {
     uid,
     ours,
     argv,
     exe: exe === null ? null : withoutMark(exe),
     cwd: cwd === null ? null : withoutMark(cwd),
-    env: environ === null ? null : pickEnvironment(environ, wish.environment),
+    env: environ === null ? null : pickEnvironment(environ, query.environment),
     lockedFiles: [],
     namespace: spaces.pid,
     innerPid: isNeighbour ? pid : status === null ? null : innermost(status),
-    sameFiles: spaces.mnt === null || spaces.mnt === look.own.mnt,
-    confinement: confinementIn(spaces, look.own),
+    sameFiles: spaces.mnt === null || spaces.mnt === scan.own.mnt,
+    confinement: confinementIn(spaces, scan.own),
     unread: [],
   };
-  // Which locks a process holds is no secret of its user's, and may prove that it has a session.
-  const locks = look.lockers
+  // Locks are read for processes of all users: a lock may prove that the process has a session.
+  const locks = scan.lockers
     .filter(({ processNames, role }) => processNames.includes(name) && role(name, detail) !== null)
     .flatMap(({ lockedFiles }) => lockedFiles ?? []);
   if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, uid, proc)) ?? [];
@@ -309,7 +312,7 @@ function pickEnvironment(text: string, keys: ReadonlySet<string>): Record<string
   return picked;
 }
 
-/** A lock on a file that belongs neither to us nor to the process proves nothing: a link of somebody else may lead there. */
+/** Ignores files that belong neither to us nor to the owner of the process: a link of another user may lead there. */
 function lockedAmong(folder: string, patterns: readonly RegExp[], uid: number | null, proc: ProcFs): string[] {
   const locked: string[] = [];
   for (const fd of proc.list(`${folder}/fd`)) {
@@ -326,7 +329,7 @@ function lockedAmong(folder: string, patterns: readonly RegExp[], uid: number | 
   return locked;
 }
 
-/** Of this machine since it runs, and so of this process since it does. */
+/** The boot id cannot change while this process runs. */
 let ownBoot: string | null = null;
 
 const realProcFs: ProcFs = {
@@ -336,7 +339,7 @@ const realProcFs: ProcFs = {
   owner: (link, target) => (mayHang(target, mountTable()) ? null : statSync(link).uid),
   exists(pid) {
     try {
-      // Allowed to signal it, yet /proc did not show it: it started after we looked, so it is not the claimed one.
+      // We may signal it, but /proc did not show it: it started after the scan, so it is not the announced process.
       process.kill(pid, 0);
       return false;
     } catch (error) {

@@ -1,19 +1,21 @@
-// The process table of this machine.
-import { type Reading, unread } from "../core/problem.ts";
+// Reads the process table of this host.
+import { type ProblemDetail, type Reading, unread } from "../core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../core/process.ts";
 import { darwinSystem } from "../sys/darwin.ts";
-import type { ProcessWish } from "./process-wish.ts";
+import { DetailError } from "./failure.ts";
+import type { ProcessQuery } from "./process-query.ts";
 import { readDarwinProcesses } from "./processes.darwin.ts";
 import { readLinuxProcess, readLinuxProcesses } from "./processes.linux.ts";
 
-export function readProcesses(wish: ProcessWish): Reading<ProcessTable> {
-  if (process.platform === "linux") return readLinuxProcesses(wish);
-  if (process.platform === "darwin") return readDarwinProcesses(wish, darwinSystem);
-  const message = `the process table of ${process.platform} is not known to agentctl`;
-  return unread({ code: "processes-unreadable", agent: null, source: process.platform, message });
+export function readProcesses(query: ProcessQuery): Reading<ProcessTable> {
+  if (process.platform === "linux") return readLinuxProcesses(query);
+  if (process.platform === "darwin") return readDarwinProcesses(query, darwinSystem);
+  const { platform } = process;
+  const detail: ProblemDetail = { code: "unknown-platform", platform };
+  return unread({ code: "processes-unreadable", agent: null, source: platform, detail });
 }
 
-/** One process as it is this moment, for whoever is about to signal it; null: gone. Throws where it cannot be told. */
+/** Reads one process, for example before it is signalled; null: gone. Throws if it cannot be read. */
 export function readProcess(
   pid: number,
   details: "with details" | "without details" = "without details",
@@ -21,6 +23,6 @@ export function readProcess(
   if (process.platform === "linux") return readLinuxProcess(pid, details);
   const pids = new Set(details === "with details" ? [pid] : []);
   const table = readProcesses({ names: new Set(), pids, environment: new Set(), lockedFiles: [] });
-  if (!table.ok) throw new Error(table.problem.message);
+  if (!table.ok) throw new DetailError(table.problem.detail);
   return table.value.rows.find((row) => row.identity.pid === pid) ?? null;
 }

@@ -1,5 +1,4 @@
-// Records as they were parsed, kept with what the file system said of their files then. A pure cache: deleting it, breaking it
-// or writing it twice at once changes no answer. Nothing is in it that a record itself does not say.
+// Caches parsed records together with the size and times of their files. Deleting or damaging the cache changes no answer.
 import { type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../core/evidence.ts";
@@ -7,95 +6,90 @@ import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { hashOf } from "../sys/hash.ts";
 import { ownBuild } from "../sys/self.ts";
-import { errorCode } from "./failure.ts";
+import { tryOr } from "./failure.ts";
 import { readWhole } from "./files.ts";
 import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
 import { distrustOf, withOwnFile } from "./own-files.ts";
 
-type Row = Store["rows"][number];
+export type StoreRow = Store["rows"][number];
 
-interface Entry {
+interface CachedRecord {
   stamp: string;
-  row: Row;
+  row: StoreRow;
 }
 
 export interface RecordCache {
-  /** null: not known, or changed since. */
-  find(path: string, stat: Stats): Row | null;
-  keep(path: string, stat: Stats, row: Row): void;
-  /** Writes down what is new, where that is worth it. Never fails: it is only slower without. */
+  /** null: not in the cache, or the file has changed. */
+  find(path: string, stat: Stats): StoreRow | null;
+  keep(path: string, stat: Stats, row: StoreRow): void;
+  /** Saves new entries if there are enough of them. If it cannot, the next command is only slower. */
   save(): void;
 }
 
-/** Written to within this time it may be written to again without a trace. */
+/** File times are coarse: a second write within this time may leave them unchanged. */
 const racyMs = 2_000;
 const mostEntries = 20_000;
 
 /**
- * "few": of those who look at what runs, or at sessions by name; only what the last look needed is in it, so that it is read in no
- * time. "all": of those who look at everything.
+ * "few": for questions about running sessions, or sessions by name. It holds only the records of the last answer, so it loads
+ * quickly. "all": for questions about all sessions.
  */
 export type CacheKind = "few" | "all";
 
-/** Where more was needed than usual, that is no reason to load all of it the next time. */
+/** An answer with more records than this is an exception: the next one need not load them all. */
 const mostFew = 500;
 
-/** Fewer are read again faster than all of them are written down. */
+/** Parsing fewer new records again is faster than writing the cache. */
 const worthSaving = { few: 3, all: 16 };
 
-/** null: switched off, or nobody could say which version of the parsers wrote it. */
+/** null: switched off, or the version of the parsers is unknown. */
 export function openRecordCache(env: Environment, now: number, kind: CacheKind): RecordCache | null {
   const version = wantsCache(env) ? ownBuild() : null;
   if (version === null || distrustOf(cacheFolder(env)) !== null) return null;
   const path = join(cacheFolder(env), kind === "all" ? "records" : "live");
   const known = load(path, version);
-  const used = new Map<string, Entry>();
+  const used = new Map<string, CachedRecord>();
   let fresh = 0;
   return {
     find(file, stat) {
       const entry = known.get(file);
       if (entry === undefined || entry.stamp !== stampOf(stat)) return null;
       used.set(file, entry);
-      // Whoever looks again changes what it has.
-      return { ...entry.row };
+      return entry.row;
     },
     keep(file, stat, row) {
       if (stat.mtimeMs > now - racyMs || stat.ctimeMs > now - racyMs) return;
-      used.set(file, { stamp: stampOf(stat), row: { ...row } });
+      used.set(file, { stamp: stampOf(stat), row });
       fresh += 1;
     },
     save() {
       if (fresh < worthSaving[kind] || (kind === "few" && used.size > mostFew)) return;
       const others = kind === "few" ? [] : [...known].filter(([file]) => !used.has(file));
       const entries = [...used, ...others].slice(0, mostEntries);
-      try {
-        const body = JSON.stringify(entries);
-        writeFileAtomically(path, `${version} ${hashOf(body)}\n${body}`, "soon");
-      } catch (error) {
-        if (errorCode(error) === "") throw error;
-      }
+      const body = JSON.stringify(entries);
+      tryOr(null, () => writeFileAtomically(path, `${version} ${hashOf(body)}\n${body}`, "soon"));
     },
   };
 }
 
-/** Whoever can write into the cache could say anything about anybody: then it is left alone, and that is a problem to tell. */
+/** If another user can write into the cache, that user could forge any record: the cache is not used, and a problem is reported. */
 export function cacheProblems(env: Environment): Problem[] {
   const source = cacheFolder(env);
-  const message = wantsCache(env) && ownBuild() !== null ? distrustOf(source) : null;
-  return message === null ? [] : [{ code: "cache-unused", agent: null, source, message }];
+  const detail = wantsCache(env) && ownBuild() !== null ? distrustOf(source) : null;
+  return detail === null ? [] : [{ code: "cache-unused", agent: null, source, detail }];
 }
 
-/** Twenty thousand entries take a fifth of it. */
-const mostBytes = 128 * 1024 * 1024;
+/** Twenty thousand entries take a fifth of this. */
+const maxBytes = 128 * 1024 * 1024;
 
 const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 
-function load(path: string, version: string): Map<string, Entry> {
+function load(path: string, version: string): Map<string, CachedRecord> {
   try {
-    const text = withOwnFile(path, (file) => readWhole(file, mostBytes)).toString("utf8");
+    const text = withOwnFile(path, (file) => readWhole(file, maxBytes)).toString("utf8");
     const end = text.indexOf("\n");
     const body = text.slice(end + 1);
-    // Our own words, of our own type, if they are whole.
+    // The hash proves that this build wrote the text, so it has our type.
     return text.slice(0, end) === `${version} ${hashOf(body)}` ? new Map(JSON.parse(body)) : new Map();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
@@ -103,12 +97,4 @@ function load(path: string, version: string): Map<string, Entry> {
   }
 }
 
-/** null: gone, or not to be seen; why shows when it is opened. */
-export function statOf(path: string): Stats | null {
-  try {
-    return statSync(path);
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
-}
+export const statOf = (path: string): Stats | null => tryOr(null, () => statSync(path));

@@ -1,69 +1,62 @@
-// An agent's records in one home, whatever they are kept in: files of JSON lines, or what an adapter assembles to lines.
+// Reads the records of one home. A record is a file of JSON lines, or its adapter assembles the lines from a database or from files.
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type {
-  Adapter,
-  Assembly,
-  LikeNames,
-  Line,
-  Reader,
-  RecordFile,
-  RecordSet,
-  SessionName,
-} from "../adapters/adapter.ts";
+import type { Adapter, Assembly, LikeNames, Line, Reader, RecordFile, RecordSet } from "../agents/adapter.ts";
 import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { type Database, type Databases, withDatabase } from "../sys/sqlite.ts";
 import { unpack } from "../sys/zstd.ts";
-import { errorCode, isGone } from "./failure.ts";
-import { type FileFacts, type Found, type FoundFile, type OpenFile, openFile, readWhole, withFile } from "./files.ts";
+import { isGone, tryOr } from "./failure.ts";
+import {
+  type FileFacts,
+  type FileSearch,
+  type FoundFile,
+  type OpenFile,
+  openFile,
+  readWhole,
+  withFile,
+} from "./files.ts";
 
-/** How far back from a record's end the state of its last turn is looked for. */
+/** The search for the state of the last turn ends this far from the end of the record. */
 export const tailLimit = 64 * 1024 * 1024;
 
 /** Where a session's record is; `subject` is the session's id. */
 export interface FoundRecord extends FoundFile {
   set: RecordSet;
-  /** Where the session works, where that is told without reading the record. */
+  /** The directory of the session, if it is known without reading the record. */
   cwd?: string | null;
-  /** When it was last written to, where that is told in the same way. */
+  /** The time of the last write, if it is known without reading the record. */
   updatedAt?: number | null;
 }
 
-/** A record that may be read now. Throws where it cannot be. */
+/** Throws if the record cannot be read. */
 export type ReadRecord = <T>(use: (file: RecordFile, facts: FileFacts) => T) => T;
 
-/** `begins`: one record, of a session whose id begins like this; null: there may be any behind it. */
-export type Failure = Found["failures"][number] & { begins: string | null };
+/** `begins`: only one record is missing, and its session id begins like this; null: any records may be missing. */
+export type UnlistedFiles = FileSearch["failures"][number] & { begins: string | null };
 
-const recordNamed = ({ id, cwd = null, updatedAt = null }: SessionName, { path }: FoundFile, set: RecordSet) => ({
-  ...{ path, subject: id, set, cwd, updatedAt },
-});
-
-/** The record that a file is. Throws where nobody can tell whose. */
+/** The record in a file. Throws if its session id cannot be read. */
 export function recordIn(file: FoundFile, set: RecordSet): FoundRecord {
   const { idIn } = set;
   const subject = idIn === undefined ? file.subject : withFile(file.path, (open) => idOf(file, open, idIn));
   return { path: file.path, subject, set };
 }
 
-/** The records that a database holds; with `like` at least those. Throws where they cannot be told. */
+/** The records in a database; with `like`, at least the matching ones. Throws if they cannot be read. */
 export const recordsInDatabase = (
-  file: FoundFile,
+  { path }: FoundFile,
   set: RecordSet,
   databases: Databases,
   like: LikeNames | null,
 ): FoundRecord[] =>
-  withReader(
-    file.path,
-    "database",
-    (reader) => [...(set.assembled?.sessions?.(reader, like) ?? [])].map((name) => recordNamed(name, file, set)),
-    databases,
-  );
+  inDatabase(path, databases, (reader) => {
+    const sessions = set.assembled?.sessions?.(reader, like) ?? [];
+    return Array.from(sessions, ({ id, cwd = null, updatedAt = null }) => ({ path, subject: id, set, cwd, updatedAt }));
+  });
 
-/** Does each of its files hold many sessions? */
+/** Whether each file of the set holds many sessions. */
 export const isDatabase = ({ assembled }: RecordSet): boolean => assembled?.sessions != null;
 
-/** Visits records that were found before; those of one database together, and first: a writer that ends while we hold it leaves its log behind. */
+/** Visits records of databases first, and then closes them: an agent that exits while we read leaves its write-ahead log behind. */
 export function visitFound<T>(
   records: readonly FoundRecord[],
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
@@ -76,26 +69,20 @@ export function visitFound<T>(
     .flatMap(([path, group]) => {
       const assembled = group[0]?.set.assembled;
       if (path === null || assembled === undefined) {
-        // Also one of which nothing is wanted.
+        // Also closes databases without a wanted record.
         databases?.close();
         return group.map(apart);
       }
+      const together = (): (T | null)[] =>
+        inDatabase(path, databases, (reader) => {
+          const facts = factsOf(path);
+          return group.map((record) =>
+            visit(record, (use) => use(assembledFile(record, assembled, reader, facts), facts)),
+          );
+        });
       try {
-        return withReader(
-          path,
-          "database",
-          (reader) => {
-            const facts = factsOf(path);
-            return group.map((record) =>
-              visit(record, (use) => use(assembledFile(record, assembled, reader, facts), facts)),
-            );
-          },
-          databases,
-        );
-      } catch (error) {
-        if (errorCode(error) === "") throw error;
-        // Why it cannot be read is then said of each.
-        return group.map(apart);
+        // Visiting each record separately reports for each why it cannot be read.
+        return tryOr(null, together) ?? group.map(apart);
       } finally {
         databases?.close(path);
       }
@@ -103,29 +90,22 @@ export function visitFound<T>(
     .filter((value) => value !== null);
 }
 
-/** For each of some records of one database: how young it can be at most; null: only reading it tells. */
+/** The latest possible time of each record's newest entry; null: known only after reading the record. */
 export function newestOf(records: readonly FoundRecord[], databases: Databases): Map<string, number | null> {
   const found = new Map<string, number | null>();
   for (const [path, group] of Map.groupBy(records, (record) => record.path)) {
     const newest = group[0]?.set.assembled?.newest;
     if (newest === undefined) continue;
-    try {
-      withReader(
-        path,
-        "database",
-        (reader) => {
-          for (const { subject } of group) found.set(subject, newest(reader, subject));
-        },
-        databases,
-      );
-    } catch (error) {
-      if (errorCode(error) === "") throw error;
-    }
+    tryOr(null, () =>
+      inDatabase(path, databases, (reader) => {
+        for (const { subject } of group) found.set(subject, newest(reader, subject));
+      }),
+    );
   }
   return found;
 }
 
-/** A file without a whole first line is of nobody yet, if that may still become one. */
+/** "": the first line is not complete yet, so the file has no session yet. */
 function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string | null): string {
   const record = recordFile(file, open);
   const [line] = record.forward();
@@ -137,8 +117,7 @@ function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string 
 
 /** The record of a session whose place is known. */
 export function recordAt(adapter: Adapter, path: string, id: string): FoundRecord {
-  const sets = adapter.records.filter((set) => set.name.test(basename(path)));
-  const [set = adapter.records[0]] = sets;
+  const set = adapter.records.find(({ name }) => name.test(basename(path))) ?? adapter.records[0];
   if (set === undefined) throw new Error(`${adapter.agent} keeps no records`);
   return { path, subject: id, set };
 }
@@ -146,17 +125,17 @@ export function recordAt(adapter: Adapter, path: string, id: string): FoundRecor
 export function readRecord<T>(record: FoundRecord, use: (file: RecordFile, facts: FileFacts) => T): T {
   const { assembled } = record.set;
   if (assembled === undefined) return withFile(record.path, (open) => use(recordFile(record, open), open));
-  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) => {
+  return withReader(record.path, assembled, (reader) => {
     const facts = factsOf(record.path);
     return use(assembledFile(record, assembled, reader, facts), facts);
   });
 }
 
-/** The whole record as lines; who opens it closes it. */
+/** The whole record as lines; the caller closes it. */
 export function openRecord(record: FoundRecord): OpenFile {
   const { assembled } = record.set;
   if (assembled === undefined) return openFile(record.path);
-  return withReader(record.path, assembled.sessions === null ? "files" : "database", (reader) => {
+  return withReader(record.path, assembled, (reader) => {
     const lines = [...assembled.forward(reader, record.subject)].map((line) => `${JSON.stringify(line)}\n`);
     const bytes = Buffer.from(lines.join(""));
     return { ...factsOf(record.path), bytes, size: bytes.length };
@@ -175,7 +154,7 @@ const assembledFile = (
   beside: (near) => smallText(join(dirname(path), near)),
 });
 
-/** Not by opening it: whoever closes a file of a database drops all locks that this process has on it. */
+/** The database is not opened here: closing any file of a database drops all locks that this process has on it. */
 function factsOf(path: string): FileFacts {
   const { size, mtimeMs, uid } = statSync(path);
   return { size, writtenAt: mtimeMs, uid };
@@ -187,18 +166,23 @@ function* asLines(values: Iterable<unknown>): Generator<Line> {
 
 const documentLimit = 64 * 1024 * 1024;
 
-function withReader<T>(path: string, kind: "database" | "files", use: (reader: Reader) => T, databases?: Databases): T {
+const withReader = <T>(path: string, { sessions }: Assembly, use: (reader: Reader) => T): T =>
+  sessions === null ? use(readerOf(path, null)) : inDatabase(path, undefined, use);
+
+function inDatabase<T>(path: string, databases: Databases | undefined, use: (reader: Reader) => T): T {
+  const useDatabase = (database: Database): T => use(readerOf(path, database));
+  return databases === undefined ? withDatabase(path, useDatabase) : databases.use(path, useDatabase);
+}
+
+function readerOf(path: string, database: Database | null): Reader {
   const near = (name: string): string => join(dirname(path), name);
-  const reader = (database: Database | null): Reader => ({
+  return {
     rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
     each: (sql, ...values) => database?.each(sql, ...values) ?? [],
     json: (name) => readJson(name === undefined ? path : near(name)),
     names: (folder) => namesIn(near(folder)),
     unpacked: (bytes) => unpack(bytes, documentLimit),
-  });
-  if (kind === "files") return use(reader(null));
-  const withIt = (database: Database): T => use(reader(database));
-  return databases === undefined ? withDatabase(path, withIt) : databases.use(path, withIt);
+  };
 }
 
 function readJson(path: string): unknown {
@@ -222,14 +206,8 @@ function namesIn(folder: string): string[] {
 
 const smallFile = 64 * 1024;
 
-function smallText(path: string): string | null {
-  try {
-    return withFile(path, (open) => readWhole(open, smallFile)).toString("utf8");
-  } catch (error) {
-    if (errorCode(error) === "") throw error;
-    return null;
-  }
-}
+const smallText = (path: string): string | null =>
+  tryOr(null, () => withFile(path, (open) => readWhole(open, smallFile)).toString("utf8"));
 
 export const recordFile = (file: FoundFile, { bytes, size, writtenAt }: OpenFile): RecordFile => ({
   id: file.subject,
@@ -244,7 +222,7 @@ export const recordFile = (file: FoundFile, { bytes, size, writtenAt }: OpenFile
   beside: (path) => smallText(join(dirname(file.path), path)),
 });
 
-/** More lines than any turn has; a file of millions of tiny ones would hold everybody up. What is left counts as broken. */
+/** More lines than any turn has. Parsing millions of tiny lines would take too long, so the rest counts as one broken line. */
 const mostLines = 200_000;
 
 export function* parsed(
@@ -264,7 +242,7 @@ export function* parsed(
 }
 
 export function parseJson(bytes: Buffer, from = 0, to = bytes.length): Line {
-  // Every record line is an object; a failed parse costs a hundred times as much as this look.
+  // Every line of a record is an object. A failed parse takes a hundred times as long as this check.
   if (bytes[from] !== openBrace) return { ok: false };
   try {
     return { ok: true, value: JSON.parse(bytes.toString("utf8", from, to)) };

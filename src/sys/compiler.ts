@@ -1,5 +1,3 @@
-// The runtime's compiler. We are built to be reluctant with it (--compile-jit-policy): most commands are over before compiled code
-// has paid for itself.
-
-/** For work of more than some twenty milliseconds: code that runs often is compiled soon from now on. */
+// The runtime's compiler. The binary is built to compile late (--compile-jit-policy), because most commands end before
+// compiled code pays off. Work that takes more than about 20 ms calls this function.
 export const compileSoon = (): void => Bun.unsafe.setJITPolicy(1);

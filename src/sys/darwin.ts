@@ -1,13 +1,12 @@
-// What macOS says of its processes, as raw bytes and text; observe/processes.darwin.ts gives them meaning.
-// Built from the documented layouts, never run on a Mac. Importing this file elsewhere does nothing until a function is called.
+// Reads processes on macOS, as raw bytes and text; observe/processes.darwin.ts interprets them.
+// Written from the documented layouts; never run on a Mac. Importing this file on another system does nothing.
 // Checked against xnu-11417: libsyscall/wrappers/libproc/libproc.c, bsd/kern/{proc_info,kern_sysctl}.c, bsd/sys/{sysctl,proc_info}.h.
 import { dlopen, read as peek } from "bun:ffi";
 
-/** `why` is for people: no decision hangs on an errno, which the runtime may overwrite before we can fetch it. */
+/** `why` is text for people only: the runtime may overwrite errno before this code reads it. */
 export type Raw<T> = { ok: true; value: T } | { ok: false; why: string };
 
 export interface DarwinSystem {
-  /** Ours. */
   uid: number;
   /** kern.bootsessionuuid */
   bootSession(): Raw<string>;
@@ -18,13 +17,13 @@ export interface DarwinSystem {
   bsdInfo(pid: number): Raw<Uint8Array>;
   /** struct kinfo_proc, of any user's process. Empty: there is no such process. */
   kinfo(pid: number): Raw<Uint8Array>;
-  /** The only failure of getsid(2) is that the process is gone. */
+  /** getsid(2) fails only if the process does not exist. */
   session(pid: number): Raw<number>;
-  /** KERN_PROCARGS2. EINVAL stands for gone, zombie, in the middle of exec, and another user's. */
+  /** KERN_PROCARGS2. EINVAL means: no such process, a zombie, a process inside exec, or another user's process. */
   arguments(pid: number): Raw<Uint8Array>;
-  /** The resolved path of the running file; fails once that file was deleted (a self-update does that). */
+  /** The resolved path of the running file. Fails after that file was deleted (a self-update does that). */
   executable(pid: number): Raw<string>;
-  /** `lsof -F pfGln`; "cwd" spares it the open files. */
+  /** The output of `lsof -F pfGln`; with "cwd" without open files. */
   openFiles(pids: readonly number[], want: "cwd" | "all"): Raw<string>;
 }
 
@@ -51,7 +50,7 @@ export const darwinSystem: DarwinSystem = {
     argumentBuffer ??= memory(ARG_MAX);
     const got = sysctl([CTL_KERN, KERN_PROCARGS2, pid], argumentBuffer);
     if (!got.ok) return got;
-    // A buffer too small gets the *end* of the strings, without an error.
+    // If the buffer is too small, the kernel returns only the end of the strings, without an error.
     if (got.value.length >= ARG_MAX) return { ok: false, why: "the arguments do not fit into ARG_MAX" };
     return { ok: true, value: got.value.slice() };
   },
@@ -96,10 +95,10 @@ function libSystem(): ReturnType<typeof open> {
   return symbols;
 }
 
-/** Views of a buffer of their own do not move; small typed arrays without one do (runtime note on bun:ffi). */
+/** Bun may move a small typed array during an ffi call, unless it is a view of an explicit ArrayBuffer. */
 const memory = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(new ArrayBuffer(bytes));
 
-/** The kernel cuts a list that does not fit, silently: a full buffer is asked again with a larger one. */
+/** The kernel silently truncates a list that does not fit: if the buffer is full, ask again with a larger one. */
 function listPids(): Raw<Iterable<number>> {
   for (let capacity = 4096; capacity <= 1 << 20; capacity *= 4) {
     const pids = new Int32Array(new ArrayBuffer(capacity * 4));
@@ -108,7 +107,7 @@ function listPids(): Raw<Iterable<number>> {
     if (count <= 0) return failed("proc_listallpids");
     if (count < capacity) return { ok: true, value: pids.subarray(0, count) };
   }
-  return { ok: false, why: "proc_listallpids: more processes than can be" };
+  return { ok: false, why: "proc_listallpids: more processes than a system can have" };
 }
 
 function sysctl(name: readonly number[], into: Uint8Array<ArrayBuffer>): Raw<Uint8Array> {
@@ -128,7 +127,7 @@ function sysctlByName(name: string, bytes: number): Raw<Uint8Array> {
   return code === 0 ? { ok: true, value: into.subarray(0, Number(length[0])) } : failed(`sysctl ${name}`);
 }
 
-/** lsof exits with 1 when any of the pids is gone, so only its output counts. It can hang on a dead network mount. */
+/** lsof exits with 1 if any of the pids does not exist, so only its output counts. It can hang on a dead network mount. */
 function openFiles(pids: readonly number[], want: "cwd" | "all"): Raw<string> {
   const only = want === "cwd" ? ["-d", "cwd"] : [];
   const args = ["-w", "-n", "-P", "-a", ...only, "-p", pids.join(","), "-F", "pfGln"];
@@ -141,7 +140,7 @@ function openFiles(pids: readonly number[], want: "cwd" | "all"): Raw<string> {
   return { ok: true, value: output };
 }
 
-/** A string: why it could not be started. */
+/** Returns a string if the command could not be started: the reason. */
 function start(command: string[]): Bun.SyncSubprocess<"pipe", "pipe"> | string {
   try {
     // In the C locale lsof would write every byte of "é" as \xNN.

@@ -1,5 +1,4 @@
-// The kernel's locks on files: flock(2) of our own, which cannot outlive those who hold the file open; and whether anybody has one of
-// the other kind, as SQLite does.
+// Kernel locks on files: takes flock(2) locks, and tests for the fcntl(2) record locks that SQLite uses.
 
 import { closeSync, constants, fstatSync, openSync, statSync } from "node:fs";
 import { callLibc, callLinux } from "./libc.ts";
@@ -8,17 +7,15 @@ const LOCK_EX = 2;
 const LOCK_NB = 4;
 
 /**
- * Takes the kernel's lock on an open file without waiting; false: somebody else has it. It goes with the last descriptor:
- * a child that inherited the file holds the same lock; a second open of the file, even by us, is somebody else.
+ * Takes the lock on an open file without waiting. false: another holder has it. The kernel releases it with the last copy of
+ * this descriptor: a child that inherited it holds the same lock. Opening the file again, even here, makes another holder.
  */
 export function tryLock(fd: number): boolean {
   for (;;) {
     const called = callLibc((libc) => libc.flock(fd, LOCK_EX | LOCK_NB));
-    // There is no second best to a lock.
     if (called === null) throw new Error("found no flock(2) on this system");
     if (called.result === 0) return true;
     const { code } = called;
-    // EWOULDBLOCK is the same number.
     if (code === "EAGAIN") return false;
     if (code !== "EINTR") throw Object.assign(new Error(`flock of descriptor ${fd}: ${code}`), { code });
   }
@@ -29,14 +26,14 @@ const F_WRLCK = 1;
 const F_UNLCK = 2;
 
 /**
- * `struct flock` of 64-bit Linux has its type first; from where, how far and by whom are zero for the whole file and anybody. Longer
- * than that: the runtime moves small arrays about.
+ * `struct flock` of 64-bit Linux begins with its type; zeros in the other fields mean the whole file and any process. The array is
+ * larger than that, because Bun may move small arrays during an ffi call.
  */
 const flockWords = 2048;
 
 /**
- * Does anybody, we included, hold a record lock (fcntl) on any part of this file? null: it cannot be told. /proc/locks would tell, too,
- * but the kernel takes 5 to 15 ms to show it, and shows no lock of another pid namespace.
+ * Does any process, including this one, hold a record lock on any part of this file? null: unknown. /proc/locks has the same
+ * information, but reading it takes 5 to 15 ms, and it omits locks of other pid namespaces.
  */
 export function hasRecordLock(path: string): boolean | null {
   const fd = process.platform === "linux" ? lastingDescriptor(path) : null;
@@ -50,8 +47,8 @@ export function hasRecordLock(path: string): boolean | null {
 const descriptors = new Map<string, number>();
 
 /**
- * Open for as long as the path means the same file: closing any descriptor of a file drops all record locks that this process has on
- * it. null: there is no such file, or it cannot be opened.
+ * A descriptor that stays open while the path names the same file: closing any descriptor of a file would release all record locks
+ * that this process (SQLite in it) has on that file. null: the file does not exist or cannot be opened.
  */
 function lastingDescriptor(path: string): number | null {
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false });

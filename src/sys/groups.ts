@@ -1,5 +1,5 @@
-// The process groups of the children that run for us. Each child leads a kernel session of its own, so that it can be ended with
-// everything that it started; the price is that a terminal's Ctrl-C does not reach it. Whatever ends us must end it, too.
+// The process groups of our children. Each child leads its own kernel session, so that it can be killed with everything that it
+// started. A terminal's Ctrl-C does not reach it there, so this file forwards every signal that ends us.
 
 interface Group {
   leader: number;
@@ -12,20 +12,20 @@ const live = new Set<Group>();
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 type EndSignal = (typeof signals)[number];
 
-/** The signal that ends us as soon as the last group is gone. */
+/** The signal that we send to ourselves as soon as the last group is dead. */
 let fatal: EndSignal | null = null;
 
 export interface HeldGroup<Child> {
   child: Child;
-  /** Only before the leader was reaped: afterwards its number may be another process's. */
+  /** Call it only before the leader was reaped: afterwards another process may have its pid. */
   end(): void;
-  /** The leader was reaped, or nobody waits for it any longer. */
+  /** Call it when the leader was reaped, or when its exit no longer matters. */
   release(): void;
 }
 
-/** Starts the leader of a group. Until it is released, the group ends when we are interrupted or exit. */
+/** Starts the leader of a group. Until `release`, the group is killed when we are interrupted or exit. */
 export function holdGroup<Child extends { pid: number }>(start: () => Child, graceMs: number): HeldGroup<Child> {
-  // The listeners come first: a signal between the start and the listeners would leave the child behind.
+  // Listen first: a signal between the start and the listeners would leave the child running.
   watch();
   try {
     const child = start();
@@ -55,7 +55,7 @@ function watch(): void {
   process.on("exit", onExit);
 }
 
-/** Without a listener a signal does what it does by default: it ends us. */
+/** Without a listener a signal has its default effect: it ends us. */
 function unwatch(): void {
   isWatching = false;
   for (const signal of signals) process.off(signal, onSignal);
@@ -64,14 +64,14 @@ function unwatch(): void {
 
 const dispatchMs = 10;
 
-/** A signal that has arrived is dispatched a moment later; if its listener were gone by then, the signal would be lost. */
+/** The runtime dispatches a signal a moment after it arrived. If the listener were removed by then, the signal would be lost. */
 function unwatchSoon(): void {
   setTimeout(() => {
     if (isWatching && live.size === 0) unwatch();
   }, dispatchMs).unref();
 }
 
-/** A command with a listener of its own decides what becomes of us; its children end in either case. */
+/** If the command has its own listener, that listener decides whether we exit. The children are ended in both cases. */
 function onSignal(signal: EndSignal): void {
   const isRepeated = fatal !== null;
   if (process.listenerCount(signal) === 1) fatal = signal;
@@ -107,7 +107,7 @@ function signalGroup({ leader }: Group, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal);
   } catch (error) {
-    // The group is gone already. On macOS a group of zombies is EPERM.
+    // ESRCH: the group is dead already. EPERM: macOS returns it for a group of zombies.
     if (!(error instanceof Error && "code" in error && ["ESRCH", "EPERM"].includes(String(error.code)))) throw error;
   }
 }

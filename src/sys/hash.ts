@@ -1,6 +1,6 @@
-// A number for bytes, to know them again. It is fast; it keeps no secret and stops no forger.
+// Fast hashes to recognize bytes again. They are not cryptographic.
 
 export const hashOf = (bytes: Buffer | string): string => Bun.hash(bytes).toString(16).padStart(16, "0");
 
-/** The same in 32 bits, where two that share one are no harm. */
+/** 32 bits, for uses where a collision does no harm. */
 export const shortHashOf = (text: string): number => Bun.hash.xxHash32(text);

@@ -1,4 +1,4 @@
-// Questions to a server on this machine, answered in the order in which they were asked.
+// HTTP requests to a server on this host; answers come in the order of the requests.
 import { request } from "node:http";
 import { type Conversation, hearingLimit } from "./unix-socket.ts";
 
@@ -9,7 +9,7 @@ interface Question {
   user?: string;
 }
 
-/** `send` takes a question as JSON, `hear` gives the next answer as JSON: status and body. Proxies are for others. */
+/** `send` takes a request as JSON, `hear` returns the next answer as JSON: status and body. Ignores proxy settings. */
 export function openHttp(base: string, secret: string | null): Conversation {
   const answers: Promise<string>[] = [];
   const aborter = new AbortController();
@@ -33,7 +33,7 @@ function ask(base: string, { method, path, body, user }: Question, secret: strin
     "content-length": Buffer.byteLength(text),
     connection: "close",
   };
-  // Bun 1.4.4 would go on with a connection that the server has closed.
+  // Without `agent: false` Bun 1.4.4 reuses a connection that the server has closed.
   const asking = request(`${base}${path}`, { method, headers, signal, agent: false, ...password }, (response) => {
     const chunks: Buffer[] = [];
     const limit = hearingLimit();

@@ -1,18 +1,18 @@
-// inotify(7): the kernel's word about files and folders.
+// inotify(7): the kernel reports changes of files and folders.
 import { readSync } from "node:fs";
 import { callLinux, type LinuxLibc } from "./libc.ts";
 import { poll } from "./poll.ts";
 
 export interface Inotify {
   fd: number;
-  /** Of what is written in a folder only these names count. */
+  /** Writes to files in a folder count only for names that `wantsWritten` accepts. */
   watch(path: string, wantsWritten: (name: string) => boolean): "watched" | "absent" | "refused";
-  /** Takes in what was told; was any of it of interest? */
+  /** Reads all pending events. true: at least one of them counts. */
   drain(): boolean;
   close(): void;
 }
 
-/** For whom only counts what is made or removed; others may watch the same folder for more. */
+/** Counts only created and removed entries. Another watch of the same folder may also count writes. */
 export const noWriting = (): boolean => false;
 
 interface Watch {
@@ -20,16 +20,16 @@ interface Watch {
   wantsWritten: (name: string) => boolean;
 }
 
-/** Instances that nobody uses: closing one that has just watched something takes the kernel ten or twenty milliseconds. */
+/** Unused instances, kept for the next watch: closing one that was just used takes the kernel 10 to 20 ms. */
 const spare: number[] = [];
 
-/** null: no inotify here, or no instance left (128 per user by default). */
+/** null: this system has no inotify, or no instance is left (128 per user by default). */
 export function openInotify(): Inotify | null {
   const fd = spare.pop() ?? call((libc) => libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)).result;
   if (fd < 0) return null;
   const watches = new Map<string, Watch>();
 
-  /** Without a name it is about the file or the folder itself. An overflow belongs to no watch. */
+  /** An event without a name is about the watched path itself, or says that the queue overflowed. */
   const isWanted = (number: number, mask: number, name: string): boolean =>
     name === "" ||
     (mask & ~WRITTEN) !== 0 ||
@@ -45,7 +45,7 @@ export function openInotify(): Inotify | null {
       if (number < 0) watches.delete(path);
       else
         watches.set(path, { number, wantsWritten: wantsWritten === noWriting ? (known ?? noWriting) : wantsWritten });
-      // Two paths may lead to one file. Fails if the kernel dropped the watch together with its file; that is as good.
+      // Two paths may share one watch. Removing it fails if the kernel dropped it together with its file; that does no harm.
       const isUsed = watches.values().some((used) => used.number === before);
       if (before !== undefined && !isUsed) call((libc) => libc.inotify_rm_watch(fd, before));
       if (number >= 0) return "watched";
@@ -56,7 +56,7 @@ export function openInotify(): Inotify | null {
       const buffer = Buffer.alloc(64 * 1024);
       while (poll([fd], 0).length > 0) {
         const length = readSync(fd, buffer);
-        // struct inotify_event: int wd; u32 mask, cookie, len; char name[len]. That a watch was dropped is no news.
+        // struct inotify_event: int wd; u32 mask, cookie, len; char name[len]. IN_IGNORED only says that a watch was removed.
         for (let at = 0, size = 0; at < length; at += 16 + size) {
           size = buffer.readUInt32LE(at + 12);
           const mask = buffer.readUInt32LE(at + 4);

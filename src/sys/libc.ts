@@ -1,5 +1,5 @@
-// The C library, opened once. Each call comes back with the name of its error: errno is read right after the call, from an
-// address that was asked for before it, so that nothing of the runtime's own comes between.
+// The C library, opened once. A call returns its result and the name of its error. The address of errno is looked up before the
+// call, and errno is read right after it: in between the runtime could overwrite it.
 import { dlopen, read as peek } from "bun:ffi";
 
 const everywhere = {
@@ -36,24 +36,24 @@ export type Libc = Pick<LinuxLibc, keyof typeof everywhere>;
 
 interface Result {
   result: number;
-  /** "" where it went well. */
+  /** "" on success. */
   code: string;
 }
 
-/** null: no C library that we know by name. */
+/** null: the C library was not found. */
 export function callLibc(what: (libc: Libc) => number): Result | null {
   const { linux, darwin } = load();
   if (linux !== null) return answer(linux.__errno_location(), () => what(linux));
   return darwin === null ? null : answer(darwin.__error(), () => what(darwin));
 }
 
-/** null: this is not Linux, or no C library that we know by name. */
+/** null: not Linux, or the C library was not found. */
 export function callLinux(what: (libc: LinuxLibc) => number): Result | null {
   const { linux } = load();
   return linux === null ? null : answer(linux.__errno_location(), () => what(linux));
 }
 
-/** null: this is not macOS. */
+/** null: not macOS. */
 export function callDarwin(what: (libc: DarwinLibc) => number): Result | null {
   const { darwin } = load();
   return darwin === null ? null : answer(darwin.__error(), () => what(darwin));
@@ -87,5 +87,5 @@ function firstThatOpens<T>(openers: readonly (() => T)[]): T | null {
   return null;
 }
 
-/** Loading node:util takes a millisecond, and most commands never fail here. */
+/** Loaded only on an error: node:util takes a millisecond to load. */
 const errorName = (code: number): string => process.getBuiltinModule("node:util").getSystemErrorName(code);

@@ -1,23 +1,22 @@
-// Which process listens on a unix socket, by the kernel's word: the credentials that it had when it began to listen.
+// Asks the kernel which process listens on a unix socket: its credentials from the moment when it began to listen.
 import { closeSync } from "node:fs";
 import { callDarwin, callLibc, callLinux } from "./libc.ts";
 
 export type Peer =
   | { kind: "listener"; pid: number; uid: number }
-  /** Nothing listens there. */
-  | { kind: "nobody" }
-  /** It takes no more connections: it is suspended, or does not keep up. */
+  | { kind: "not-listening" }
+  /** It accepts no more connections: it is suspended or overloaded. */
   | { kind: "busy" }
   | { kind: "unknown"; why: string };
 
-/** Connects without waiting, asks the kernel, and hangs up without a word. */
+/** Connects without waiting, asks the kernel, and closes the connection without sending anything. */
 export function peerOf(path: string): Peer {
   const address = addressOf(path);
   if (address === null) return { kind: "unknown", why: "the path is too long for a socket" };
   const made = callLibc((libc) =>
     libc.socket(AF_UNIX, isLinux ? SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC : SOCK_STREAM, 0),
   );
-  if (made === null) return { kind: "unknown", why: "the C library is not known" };
+  if (made === null) return { kind: "unknown", why: "the C library was not found" };
   if (made.result < 0) return { kind: "unknown", why: made.code };
   const fd = made.result;
   try {
@@ -28,7 +27,7 @@ export function peerOf(path: string): Peer {
       case "ECONNREFUSED":
       case "ENOENT":
       case "ENOTSOCK":
-        return { kind: "nobody" };
+        return { kind: "not-listening" };
       case "EAGAIN":
         return { kind: "busy" };
       default:
@@ -46,10 +45,10 @@ const SOCK_STREAM = 1;
 const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 
-/** Larger than needed: small buffers may move while ffi looks at them. */
+/** Larger than needed: Bun may move small buffers during an ffi call. */
 const memory = (): Uint8Array<ArrayBuffer> => new Uint8Array(new ArrayBuffer(4096));
 
-/** struct sockaddr_un: the family in two bytes (macOS: the length, then the family), then the path, which ends with a NUL. */
+/** struct sockaddr_un: two bytes for the family (macOS: length, then family), then the path with a NUL at its end. */
 function addressOf(path: string): { bytes: Uint8Array<ArrayBuffer>; length: number } | null {
   const text = Buffer.from(path);
   const longest = isLinux ? 107 : 103;

@@ -1,31 +1,31 @@
-// A process by the kernel's own handle (a pidfd, Linux 5.3), and by its pid where there are no such handles.
+// Signals processes through a pidfd (Linux 5.3), or by pid on systems without pidfds.
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
 import { callLinux } from "./libc.ts";
 
-/** A process held by the kernel's own handle: a signal through it can never reach another process that got the same pid. */
+/** A signal through a pidfd can never reach another process that got the same pid. */
 export interface ProcessHandle {
   pid: number;
-  /** null: this system has no such handles; signals go by pid. */
+  /** null: this system has no pidfds. */
   fd: number | null;
-  /** false: it is gone. A zombie takes every signal and answers true, as with kill(2), until it is reaped. Throws on EPERM etc. */
+  /** false: the process is dead. A zombie accepts every signal until it is reaped, as with kill(2). Throws on EPERM and others. */
   signal(name: NodeJS.Signals): boolean;
   close(): void;
 }
 
-/** null: no such process. Of a zombie there is a handle. Throws where no descriptor is left (EMFILE, ENFILE). */
+/** null: no such process. A zombie has a handle. Throws if no descriptor is left (EMFILE, ENFILE). */
 export function openProcess(pid: number): ProcessHandle | null {
-  // 0 and below are groups to kill(2), and the kernel would cut off the upper half of anything longer.
+  // kill(2) takes 0 and negative numbers for groups, and the kernel truncates larger numbers to 32 bits.
   if (!Number.isInteger(pid) || pid < 1 || pid > 0x7fffffff) throw new RangeError(`${pid} is not a pid`);
   const opened = systemCall(PIDFD_OPEN, pid, 0);
   if (opened === null) return openByPid(pid);
   if (opened.result >= 0) return heldBy(opened.result, pid);
   switch (opened.code) {
-    // ENOENT: the id of a thread, not of a process (6.18; EINVAL before).
+    // ENOENT: this is the id of a thread (Linux 6.18; EINVAL before).
     case "ESRCH":
     case "ENOENT":
       return null;
-    // An old kernel, or a sandbox that does not know the call.
+    // An old kernel, or a sandbox that does not allow the call.
     case "ENOSYS":
     case "EINVAL":
     case "EPERM":
@@ -41,7 +41,7 @@ function heldBy(fd: number, pid: number): ProcessHandle {
     pid,
     fd,
     signal(name) {
-      // The number may belong to another handle by now.
+      // Another file may have this descriptor number now.
       if (closed) throw new Error(`the handle of process ${pid} is closed`);
       const sent = systemCall(PIDFD_SEND_SIGNAL, fd, numberOf(name));
       if (sent?.result === 0) return true;
@@ -64,7 +64,7 @@ function isThere(pid: number): boolean {
   try {
     return kill(pid, 0);
   } catch (error) {
-    // Somebody else's.
+    // It exists and belongs to another user.
     if (error instanceof Error && "code" in error && error.code === "EPERM") return true;
     throw error;
   }
@@ -80,7 +80,7 @@ function kill(pid: number, signal: number): boolean {
   }
 }
 
-/** The types know signals that this system has not; number 0 would look like success. */
+/** The type allows signals that this system does not have. Signal 0 would do nothing and look like success. */
 function numberOf(name: NodeJS.Signals): number {
   const number = constants.signals[name] ?? 0;
   if (number === 0) throw new RangeError(`no signal ${name} on this system`);
@@ -90,7 +90,7 @@ function numberOf(name: NodeJS.Signals): number {
 const failure = (call: string, pid: number, code: string): Error =>
   Object.assign(new Error(`${call} of process ${pid}: ${code}`), { code });
 
-// The same on all architectures.
+// These numbers are the same on all architectures.
 const PIDFD_SEND_SIGNAL = 424;
 const PIDFD_OPEN = 434;
 

@@ -1,13 +1,13 @@
-// poll(2), and the descriptor by which the runtime's own events can be waited for beside ours.
+// poll(2), and the descriptor that wakes it for the runtime's own events.
 import { readdirSync, readlinkSync } from "node:fs";
 import { callLinux } from "./libc.ts";
 
-/** Those that are ready (or closed under us). Ends early, with none, if a signal comes. */
-export function poll(fds: readonly number[], mostMs: number): number[] {
-  // struct pollfd: int fd; short events, revents. Larger than needed: small buffers may move while ffi looks at them.
+/** Returns the descriptors that are ready or were closed. A signal ends it early with an empty list. */
+export function poll(fds: readonly number[], maxMs: number): number[] {
+  // struct pollfd: int fd; short events, revents. Larger than needed: Bun may move small buffers during an ffi call.
   const table = new Int32Array(Math.max(1024, fds.length * 2));
   for (const [at, fd] of fds.entries()) table.set([fd, POLLIN], at * 2);
-  const { result, code } = callLinux((libc) => libc.poll(table, fds.length, mostMs)) ?? { result: -1, code: "ENOSYS" };
+  const { result, code } = callLinux((libc) => libc.poll(table, fds.length, maxMs)) ?? { result: -1, code: "ENOSYS" };
   if (result < 0 && code !== "EINTR") throw Object.assign(new Error(`poll: ${code}`), { code });
   return result <= 0 ? [] : fds.filter((_fd, at) => (table[at * 2 + 1] ?? 0) >>> 16 !== 0);
 }
@@ -16,27 +16,21 @@ const POLLIN = 1;
 
 let found: readonly number[] | null = null;
 
-/** The epoll instance of the runtime's loop: readable when the loop has something to do. Empty: not to be found. */
+/** The epoll instance of the runtime's event loop is readable when the loop has something to do. Empty: not found. */
 export function runtimeFds(): readonly number[] {
-  found ??= openFds().filter((fd) => linkOf(fd) === "anon_inode:[eventpoll]");
+  const folder = "/proc/self/fd";
+  found ??= systemValue([], () => readdirSync(folder))
+    // The descriptor that read the folder is closed already, and has no link.
+    .filter((fd) => systemValue("", () => readlinkSync(`${folder}/${fd}`)) === "anon_inode:[eventpoll]")
+    .map(Number);
   return found;
 }
 
-function openFds(): number[] {
+function systemValue<T>(otherwise: T, call: () => T): T {
   try {
-    return readdirSync("/proc/self/fd").map(Number);
+    return call();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    return [];
-  }
-}
-
-function linkOf(fd: number): string {
-  try {
-    return readlinkSync(`/proc/self/fd/${fd}`);
-  } catch (error) {
-    // The one that read the folder.
-    if (!(error instanceof Error)) throw error;
-    return "";
+    return otherwise;
   }
 }

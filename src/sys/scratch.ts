@@ -1,5 +1,5 @@
-// Folders for copies that one command needs for a moment. The kernel's lock on each goes with its process, however that
-// ends; the next command that needs one removes those that nobody holds any more.
+// Temporary folders that one command needs. Each is protected by a kernel lock, which ends with the process; the next command
+// that needs a temporary folder removes those whose lock is free.
 import {
   closeSync,
   constants,
@@ -22,7 +22,7 @@ export interface Scratch {
   remove(): void;
 }
 
-/** Under a random name, with nothing of a fixed name around it: in a folder of everybody's another user could have taken that. */
+/** Has a random name directly in the temporary folder: another user could have created a parent folder with a fixed name. */
 export function openScratch(): Scratch {
   const base = temporaryFolder();
   const prefix = `agentctl-${process.getuid?.() ?? 0}-`;
@@ -33,7 +33,7 @@ export function openScratch(): Scratch {
   return scratchIn(base, prefix);
 }
 
-/** Where no other user can put something else in the place of our folder. */
+/** A folder in which no other user can replace our folder. */
 function temporaryFolder(): string {
   const found = [tmpdir(), "/tmp", "/var/tmp"].find(
     (folder) =>
@@ -42,18 +42,18 @@ function temporaryFolder(): string {
       isOnlyOurs(realpathSync(folder)),
   );
   if (found !== undefined) return found;
-  const message = `no temporary folder is safe: other users may replace what is in ${tmpdir()}`;
+  const message = `no safe temporary folder: other users can replace files in ${tmpdir()}`;
   throw Object.assign(new Error(message), { code: "EPERM" });
 }
 
-/** A folder of a person's may be called like ours. Only one with this file in it is ours. */
+/** A person's folder may have a name like ours. A folder is ours only if it contains this file. */
 const marker = ".agentctl-scratch";
 
 function scratchIn(base: string, name: string): Scratch {
   for (;;) {
     const folder = mkdtempSync(join(base, name));
     const lock = take(folder);
-    // Whoever tidies up may have come between the two.
+    // null: another command has just removed the new folder.
     if (lock !== null) {
       closeSync(openSync(join(folder, marker), "wx", 0o600));
       return {
@@ -67,7 +67,7 @@ function scratchIn(base: string, name: string): Scratch {
   }
 }
 
-/** The descriptor that holds it; null: it is somebody else's, or gone. */
+/** Returns the descriptor that holds the lock. null: another process holds it, or the folder does not exist. */
 function take(folder: string): number | null {
   let fd: number | null = null;
   try {
@@ -90,7 +90,7 @@ function removeIfLeft(folder: string): void {
       rmSync(folder, { recursive: true, force: true });
     closeSync(lock);
   } catch (error) {
-    // It stays then; the next one tries again.
+    // The folder stays; the next command tries again.
     if (!(error instanceof Error)) throw error;
   }
 }

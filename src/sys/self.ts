@@ -1,15 +1,15 @@
-// Ourselves: how to start us again (the compiled binary, or bun with our source), and which build we are.
+// How to start agentctl again (the compiled binary, or bun with the source), and which build this is.
 import { statSync } from "node:fs";
 
 const isCompiled = (): boolean => Bun.main.startsWith("/$bunfs");
 
 export const selfCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main]);
 
-/** null: the source is run as it is, and may be another one the next time. */
+/** null: runs from source, which may change before the next run. */
 export function ownBuild(): string | null {
   if (!isCompiled()) return null;
   try {
-    // By its path we might meet the build that has taken our place.
+    // By its path we could find a newer build that has replaced this one.
     const path = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(" ");

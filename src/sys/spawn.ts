@@ -1,62 +1,55 @@
-// Child processes. A program that is run for its answer (`runCommand`) has a deadline and is ended with its whole process group.
-// The other functions start what may run as long as it likes, and each says why.
+// Child processes. `runCommand` runs a program for its output, with a deadline at which the whole process group is killed.
+// The other functions have no deadline; each says why.
 import { holdGroup } from "./groups.ts";
 
 export interface CommandOptions {
   cwd: string;
-  /** Without it: our own. */
+  /** Default: our own environment. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** After this time the program is ended, with everything in its process group. */
-  mostMs: number;
-  /** A program that holds lock files gets SIGTERM first, and this time to remove them. */
+  /** The deadline: the program is killed with its process group. */
+  maxMs: number;
+  /** Time between SIGTERM and SIGKILL, for a program that must remove its lock files. */
   graceMs?: number;
-  /** Of each of its two outputs. A program that prints more is ended. */
-  mostBytes?: number;
-  /** What it reads; nothing by default. */
+  /** The limit for stdout, and for stderr. A program that prints more is killed. */
+  maxBytes?: number;
+  /** Default: /dev/null. */
   input?: string;
 }
 
 export interface CommandAnswer {
-  /** null: it was ended, by us or by a signal. */
+  /** null: it was killed, by us or by another signal. */
   status: number | null;
   out: string;
-  /** Where we ended the program, the last line says why. */
+  /** If we killed the program, the last line says why. */
   err: string;
   text: string;
   gaveUp: "late" | "too much output" | null;
 }
 
-const usualMostBytes = 64 * 1024 * 1024;
-/** The last output is in the pipe when a program exits, and is read at once. */
+const defaultMaxBytes = 64 * 1024 * 1024;
+/** How long a pipe may stay open and silent after the program exited. */
 const silentRounds = 10;
 const roundMs = 20;
-/** A process that waits for a dead disk or server does not even hear SIGKILL. */
+/** How long to wait after SIGKILL: a process that waits for a dead disk does not die of it. */
 const dieMs = 100;
 
 /**
- * Runs another program to its end, without a terminal, and returns what it printed. A grandchild that left the group and keeps
- * a pipe open holds us for a moment only, and so does a program that cannot be killed.
+ * Runs a program without a terminal until it exits, and returns what it printed. Does not wait for a grandchild that left the
+ * group and keeps a pipe open, nor for a program that cannot be killed.
  */
 export async function runCommand(command: readonly string[], options: CommandOptions): Promise<CommandAnswer> {
-  const { cwd, env, mostMs, graceMs = 0, mostBytes = usualMostBytes, input } = options;
+  const { cwd, env, maxMs, graceMs = 0, maxBytes = defaultMaxBytes, input } = options;
   const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
+  const settings = { cwd, ...(env === undefined ? {} : { env }), detached: true };
   const group = holdGroup(
-    () =>
-      Bun.spawn([...command], {
-        cwd,
-        ...(env === undefined ? {} : { env }),
-        detached: true,
-        stdin,
-        stdout: "pipe",
-        stderr: "pipe",
-      }),
+    () => Bun.spawn([...command], { ...settings, stdin, stdout: "pipe", stderr: "pipe" }),
     graceMs,
   );
   const { child } = group;
   child.unref();
   const { promise: unwanted, resolve: giveUp } = Promise.withResolvers<"late" | "too much output">();
-  const timer = setTimeout(() => giveUp("late"), mostMs);
-  const [out, err] = [child.stdout, child.stderr].map((stream) => new Intake(stream, mostBytes, giveUp));
+  const timer = setTimeout(() => giveUp("late"), maxMs);
+  const [out, err] = [child.stdout, child.stderr].map((stream) => new Intake(stream, maxBytes, giveUp));
   try {
     const exited = child.exited.then(() => null);
     const gaveUp = await Promise.race([exited, unwanted]);
@@ -78,25 +71,25 @@ function answerOf(
   said: string,
   gaveUp: CommandAnswer["gaveUp"],
   exitCode: number | null,
-  { mostMs, mostBytes = usualMostBytes }: CommandOptions,
+  { maxMs, maxBytes = defaultMaxBytes }: CommandOptions,
 ): CommandAnswer {
   const why = {
-    late: `no answer within ${Math.round(mostMs / 100) / 10} s`,
-    "too much output": `more than ${Math.round(mostBytes / 1024 / 1024)} MB of output`,
+    late: `no answer within ${Math.round(maxMs / 100) / 10} s`,
+    "too much output": `more than ${Math.round(maxBytes / 1024 / 1024)} MB of output`,
   };
   const err = gaveUp === null ? said : `${said}${said === "" || said.endsWith("\n") ? "" : "\n"}${why[gaveUp]}\n`;
   return { status: gaveUp === null ? exitCode : null, out, err, text: `${out}${err}`, gaveUp };
 }
 
-/** Collects one output of a child. */
+/** Collects stdout or stderr of a child. */
 class Intake {
   readonly done: Promise<void>;
   private readonly chunks: Uint8Array[] = [];
   private readonly reader;
 
-  constructor(stream: ReadableStream<Uint8Array>, mostBytes: number, giveUp: (why: "too much output") => void) {
+  constructor(stream: ReadableStream<Uint8Array>, maxBytes: number, giveUp: (why: "too much output") => void) {
     this.reader = stream.getReader();
-    this.done = this.collect(mostBytes, giveUp);
+    this.done = this.collect(maxBytes, giveUp);
   }
 
   text(): string {
@@ -107,11 +100,11 @@ class Intake {
     this.reader.cancel().catch(ignoreClosedPipe);
   }
 
-  /** Everything has come, or the pipe has been open and silent for a while: a grandchild keeps it. */
+  /** Resolves at the end of the output, or when the pipe was silent for a while because a grandchild keeps it open. */
   async drained(): Promise<void> {
     let before = -1;
     for (let silent = 0; silent < silentRounds; silent += 1) {
-      // Round by round, so that a machine that let us sleep for long cannot make us overlook what is waiting in the pipe.
+      // In short rounds: on a slow host one long sleep could end before the waiting output was read.
       const isOver = await Promise.race([this.done.then(() => true), Bun.sleep(roundMs)]);
       if (isOver === true) return;
       if (this.chunks.length !== before) silent = 0;
@@ -119,8 +112,8 @@ class Intake {
     }
   }
 
-  private async collect(mostBytes: number, giveUp: (why: "too much output") => void): Promise<void> {
-    let left = mostBytes;
+  private async collect(maxBytes: number, giveUp: (why: "too much output") => void): Promise<void> {
+    let left = maxBytes;
     for (let part = await this.reader.read(); !part.done; part = await this.reader.read()) {
       this.chunks.push(part.value.subarray(0, left));
       left -= part.value.length;
@@ -129,12 +122,11 @@ class Intake {
   }
 }
 
-/** We have all that we wanted of it. */
 const ignoreClosedPipe = (): void => {};
 
 /**
- * A child of ours in a kernel session of its own. As long as we have not reaped it, its pid cannot be another's. No deadline: the
- * demo's agents and their tools run as long as their scripts say, and whoever starts them ends them.
+ * A child in its own kernel session. Until we reap it, no other process can get its pid. No deadline: agents of the demo and their
+ * tools run as long as their scripts say, and the demo ends them.
  */
 export interface DetachedProcess {
   pid: number;
@@ -146,35 +138,24 @@ export function spawnDetached(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
 ): DetachedProcess {
-  const child = Bun.spawn([...command], {
-    cwd: options.cwd,
-    env: options.env,
-    detached: true,
-    stdio: ["ignore", "ignore", "ignore"],
-  });
-  return { pid: child.pid, exited: child.exited, kill: (signal) => child.kill(signal) };
+  return Bun.spawn([...command], { ...options, detached: true, stdio: ["ignore", "ignore", "ignore"] });
 }
 
 /**
- * The same, with its standard output in our hands. Signals are as at the start of a session, whatever we ignore. The deadline of
- * a hook is kept by control/perform-hook.ts, which knows how to end a whole kernel session gently.
+ * The same, with a pipe for its output. Signals have their default effect, also those that we ignore. No deadline: it is a hook,
+ * and the caller ends the whole kernel session of a hook at its time limit.
  */
 export function spawnPiped(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string>> },
 ): { pid: number; exited: Promise<number>; output: AsyncIterable<Uint8Array> } {
-  const child = Bun.spawn([...command], {
-    cwd: options.cwd,
-    env: options.env,
-    detached: true,
-    stdio: ["ignore", "pipe", "ignore"],
-  });
+  const child = Bun.spawn([...command], { ...options, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   return { pid: child.pid, exited: child.exited, output: child.stdout };
 }
 
 /**
- * In a kernel session of its own, and nothing that we wait for. Its descriptor 3 is ours, with the lock that is on it. No deadline
- * here: it is the runner of a hook, which keeps the hook's time limit itself and outlives us on purpose.
+ * Starts a process in its own kernel session and does not wait for it. It inherits our descriptor as number 3, with the lock on it.
+ * No deadline: it runs a hook, keeps the hook's time limit itself, and outlives us on purpose.
  */
 export function spawnFree(
   command: readonly string[],
@@ -185,14 +166,14 @@ export function spawnFree(
   Bun.spawn([...command], { cwd: "/", env, detached: true, stdio: [...stdio] }).unref();
 }
 
-/** Runs a command of our own to its end, in the foreground: Ctrl-C reaches it, too. */
+/** Runs an agentctl command in the foreground, where Ctrl-C reaches it, and waits for its exit. */
 export async function showCommand(
   command: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-  mostMs: number,
+  maxMs: number,
 ): Promise<void> {
   const stdio = ["ignore", "inherit", "inherit"] as const;
-  await Bun.spawn([...command], { env, stdio: [...stdio], timeout: mostMs, killSignal: "SIGKILL" }).exited;
+  await Bun.spawn([...command], { env, stdio: [...stdio], timeout: maxMs, killSignal: "SIGKILL" }).exited;
 }
 
 export interface HeldFiles {
@@ -208,70 +189,67 @@ export interface SpawnedHolder {
 }
 
 /**
- * In a kernel session of its own, and nothing that we wait for. Tied: its descriptor 4 is closed when we are gone. No deadline: it
- * is the holder of an agent, which lives as long as its agent, and keeps the time limit that a person may have set.
+ * Starts a holder in its own kernel session and does not wait for it. `tied`: its descriptor 4 is closed when we exit. No deadline:
+ * a holder lives as long as its agent, and enforces `--max-time` itself.
  */
 export function spawnHolder(
   command: readonly string[],
   options: { cwd: string; env: Readonly<Record<string, string | undefined>>; files: HeldFiles; tied: boolean },
 ): SpawnedHolder {
-  const { stdin, stdout, stderr } = options.files;
-  const child = Bun.spawn([...command], {
-    cwd: options.cwd,
-    env: options.env,
-    detached: true,
-    stdio: [stdin ?? "ignore", stdout, stderr, ...(options.tied ? (["ignore", "pipe"] as const) : [])],
-  });
+  const { cwd, env, files, tied } = options;
+  const stdio = [
+    files.stdin ?? "ignore",
+    files.stdout,
+    files.stderr,
+    ...(tied ? (["ignore", "pipe"] as const) : []),
+  ] as const;
+  const child = Bun.spawn([...command], { cwd, env, detached: true, stdio: [...stdio] });
   child.unref();
-  return { pid: child.pid, exited: child.exited };
+  return child;
 }
 
 export interface ShellEnd {
-  /** null: a signal ended it. */
+  /** null: killed by a signal. */
   status: number | null;
   signal: string | null;
-  /** The end of what it said. */
+  /** The last part of its output. */
   text: string;
 }
 
 /**
- * A person's shell command, in a kernel session of its own. No deadline: the person waits for it, and only the person knows how
- * long it may take. control/person-command.ts ends it at Ctrl-C.
+ * A person's shell command, in its own kernel session. No deadline: the person waits for it, and only the person knows how long it
+ * may take. The caller ends it at Ctrl-C.
  */
 export function spawnShell(
   command: string,
   options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
 ): { pid: number; ended: Promise<ShellEnd> } {
-  const child = Bun.spawn(["/bin/sh", "-c", `exec 2>&1\n${command}`], {
-    cwd: options.cwd,
-    env: options.env,
-    detached: true,
-    stdio: ["ignore", "pipe", "ignore"],
-  });
+  const shell = ["/bin/sh", "-c", `exec 2>&1\n${command}`];
+  const child = Bun.spawn(shell, { ...options, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   let text = "";
   const listen = async (): Promise<void> => {
     const decoder = new TextDecoder();
-    for await (const chunk of child.stdout) text = `${text}${decoder.decode(chunk, { stream: true })}`.slice(-mostText);
+    for await (const chunk of child.stdout) text = `${text}${decoder.decode(chunk, { stream: true })}`.slice(-maxText);
   };
   const end = async (): Promise<ShellEnd> => {
     const heard = listen();
     await child.exited;
-    // What it left in the background may keep its output open for ever.
+    // A background process of the command may keep its output open forever.
     await Promise.race([heard, Bun.sleep(drainMs)]);
     return { status: child.exitCode, signal: child.signalCode === null ? null : String(child.signalCode), text };
   };
   return { pid: child.pid, ended: end() };
 }
 
-const mostText = 1024 * 1024;
+const maxText = 1024 * 1024;
 const drainMs = 200;
 
 /**
- * Somebody who does nothing but stand in a folder, for others to see; until told to go, or until we are gone: then its input
- * ends, and with it the shell. That is its deadline.
+ * Starts a shell that only has the folder as its working directory, so that other commands see that the folder is in use. It exits
+ * on `leave`, or when we exit, because then its input ends.
  */
 export function standIn(folder: string): { leave(): void } {
-  const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to begin here"];
+  const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to start here"];
   const child = Bun.spawn(words, { cwd: folder, env: {}, detached: true, stdio: ["pipe", "ignore", "ignore"] });
   child.unref();
   return { leave: () => child.kill("SIGKILL") };

@@ -1,4 +1,4 @@
-// Reads a SQLite database that another program owns, without leaving a trace beside it and without missing what it just wrote.
+// Reads a SQLite database of another program: creates no file beside it, and sees what the program has just written.
 import { constants, copyFileSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -7,16 +7,18 @@ import { openScratch } from "./scratch.ts";
 
 export interface Database {
   rows(sql: string, ...values: (string | number)[]): Record<string, unknown>[];
-  /** One by one, for those who may need a few of very many. */
+  /** One by one, for callers that need only a few of many rows. */
   each(sql: string, ...values: (string | number)[]): Iterable<Record<string, unknown>>;
 }
 
 /**
- * Databases for several questions in one look; each is opened once. Whoever opens a database that nobody has open takes it for a
- * moment, to find out what its write-ahead log holds; a writer that starts in this moment may give up (OpenCode 1.18.33: "database
- * is locked"). So a plain read-only connection, the only one that sees everything a writer does, is for databases that a writer has
- * open. Otherwise the log is read in a copy; and without a log the file as it is, because a plain connection would create the
- * log's files and leave them there. Once more the plain way if somebody began to write meanwhile.
+ * Opens each database once for several queries. Only a plain read-only connection sees everything that a writer does, but if no
+ * writer has the database open, such a connection locks it for a moment to recover its write-ahead log, and a writer that starts in
+ * this moment may give up (OpenCode 1.18.33: "database is locked"). So:
+ * - a writer has it open: a plain connection;
+ * - only a log is left: a connection to a copy;
+ * - no log: an `immutable` connection, because a plain one would create the files of the log and leave them there.
+ * If a writer opened the database in the meantime, the query runs again with a plain connection.
  */
 export class Databases {
   private readonly held = new Map<string, OpenDatabase>();
@@ -37,7 +39,7 @@ export class Databases {
     return value.read;
   }
 
-  /** One of them, or all; whoever asks again opens it again. */
+  /** Closes one or all. The next query opens it again. */
   close(path?: string): void {
     for (const [each, opened] of this.held) {
       if (path !== undefined && each !== path) continue;
@@ -62,30 +64,29 @@ export function withDatabase<T>(path: string, use: (database: Database) => T): T
   }
 }
 
-/** A writer that starts, or puts its log into the database, keeps readers out for a moment. */
+/** A writer that starts, or moves its log into the database, locks readers out for a moment. */
 const patienceMs = 500;
 
-/** Copying more would take longer than anybody wants to wait. */
-const mostCopied = 256 * 1024 * 1024;
+/** Copying more would take too long. */
+const maxCopiedBytes = 256 * 1024 * 1024;
 
-/** A writer has it open: with a journal to roll back by, or with a lock on the index of its log. */
+/** A writer has it open: there is a rollback journal, or a lock on the index of the log. */
 function isInUse(path: string): boolean {
   if (existsSync(`${path}-journal`)) return true;
   const [index, log] = [`${path}-shm`, `${path}-wal`];
   const isLocked = hasRecordLock(index);
-  // What is no file nobody can have as an index.
   if (statSync(index, { throwIfNoEntry: false })?.isFile() !== true || !existsSync(log)) return false;
-  return sizeOfCopy(path) > mostCopied || (isLocked ?? true);
+  return sizeOfCopy(path) > maxCopiedBytes || (isLocked ?? true);
 }
 
-/** Its index is made anew. */
+/** Without the index of the log, which SQLite creates again. */
 const copied = ["", "-wal"];
 
 const sizeOfCopy = (path: string): number =>
   copied.reduce((sum, extra) => sum + (statSync(`${path}${extra}`, { throwIfNoEntry: false })?.size ?? 0), 0);
 
 interface OpenDatabase extends Database {
-  /** What it was when nobody had it open; null: a plain connection, which sees whatever is written. */
+  /** The state of the file when no writer had it open. null: a plain connection, which sees all later writes. */
   stamp: string | null;
   close(): void;
 }
@@ -95,7 +96,7 @@ const openQuietly = (path: string, stamp: string | null): OpenDatabase =>
 
 function connect(location: string, stamp: string | null): OpenDatabase {
   const connection = new DatabaseSync(location, { readOnly: true });
-  // Preparing costs more than most questions.
+  // Preparing a statement costs more than most queries.
   const prepared = new Map<string, StatementSync>();
   try {
     connection.exec(`PRAGMA busy_timeout = ${patienceMs}`);
@@ -116,9 +117,9 @@ function connect(location: string, stamp: string | null): OpenDatabase {
 }
 
 function openCopy(path: string, stamp: string | null): OpenDatabase {
-  // Without its index a plain connection would leave one there.
-  if (sizeOfCopy(path) > mostCopied)
-    throw Object.assign(new Error("too large to be copied, and the index of its log is missing"), { code: "EFBIG" });
+  // A plain connection would create an index and leave it there.
+  if (sizeOfCopy(path) > maxCopiedBytes)
+    throw Object.assign(new Error("too large to copy, and the index of its log is missing"), { code: "EFBIG" });
   const scratch = openScratch();
   try {
     const copy = join(scratch.folder, "copy.db");
@@ -137,10 +138,10 @@ function openCopy(path: string, stamp: string | null): OpenDatabase {
   }
 }
 
-const addressOf = (path: string, manner: string): string =>
-  `file:${encodeURI(path).replaceAll("?", "%3f").replaceAll("#", "%23")}?${manner}`;
+const addressOf = (path: string, option: string): string =>
+  `file:${encodeURI(path).replaceAll("?", "%3f").replaceAll("#", "%23")}?${option}`;
 
-/** Throws where there is no regular file: opening a pipe would wait for its writer. */
+/** Throws if it is not a regular file: opening a pipe would wait for its writer. */
 function stampOf(path: string): string {
   const stat = statSync(path, { bigint: true });
   if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
@@ -148,6 +149,6 @@ function stampOf(path: string): string {
   const log = statSync(`${path}-wal`, { bigint: true, throwIfNoEntry: false });
   for (const extra of [log, statSync(`${path}-journal`, { throwIfNoEntry: false })])
     if (extra !== undefined && !extra.isFile() && !extra.isDirectory())
-      throw Object.assign(new Error("not a regular file beside it"), { code: "ENXIO" });
+      throw Object.assign(new Error("the log or journal beside it is not a regular file"), { code: "ENXIO" });
   return [stat, log].map((each) => `${each?.ino} ${each?.size} ${each?.mtimeNs}`).join("\n");
 }

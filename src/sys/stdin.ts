@@ -1,20 +1,20 @@
-// Reading standard input and other descriptors to their end, and one line of an answer from a person.
+// Reads standard input and other descriptors to their end, and one line that a person types.
 import { readSync } from "node:fs";
 
-/** null: longer than that. */
-export function readToEnd(fd: number, mostBytes: number): Buffer | null {
+/** null: longer than `maxBytes`. */
+export function readToEnd(fd: number, maxBytes: number): Buffer | null {
   const chunks: Buffer[] = [];
   for (let total = 0; ; ) {
     const chunk = Buffer.allocUnsafe(64 * 1024);
     const got = readSome(fd, chunk);
     if (got === 0) return Buffer.concat(chunks);
     total += got;
-    if (total > mostBytes) return null;
+    if (total > maxBytes) return null;
     chunks.push(chunk.subarray(0, got));
   }
 }
 
-/** One line from a terminal, without its end; a closed terminal gives "". */
+/** One line from a terminal, without its newline. "" if the terminal is closed. */
 export function readLine(): string {
   const bytes: number[] = [];
   const one = Buffer.alloc(1);
@@ -30,7 +30,7 @@ function readSome(fd: number, chunk: Buffer): number {
       const code = error instanceof Error && "code" in error ? error.code : "";
       if (code === "EOF") return 0;
       if (code !== "EAGAIN") throw error;
-      // Somebody left the descriptor in non-blocking mode, and its writer needs a moment.
+      // Another program left the descriptor in non-blocking mode, and there is no input yet.
       Bun.sleepSync(2);
     }
   }

@@ -1,4 +1,4 @@
-// Which folders no other user can put something else in the place of.
+// Decides in which folders no other user can replace our files.
 import { lstatSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 
@@ -6,8 +6,8 @@ const writableByOthers = 0o022;
 const sticky = 0o1000;
 
 /**
- * `folder`: by its real path. It and all folders above it belong to us or to root, and others may write there only where they cannot
- * move what is not theirs (sticky). The owner of a sticky folder can move everything in it, so it must not be another user.
+ * `folder` must be a real path. It and all folders above it must belong to us or to root, and may be writable by others only if they
+ * are sticky. The owner of a sticky folder can replace everything in it, so the owner must not be another user.
  */
 export function isOnlyOurs(folder: string): boolean {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
@@ -18,13 +18,13 @@ export function isOnlyOurs(folder: string): boolean {
 
 let trusted: ReadonlySet<number> | null = null;
 
-/** In a user namespace that does not know root, the folders of root belong to the overflow uid. */
+/** In a user namespace without a mapping for root, the folders of root belong to the overflow uid. */
 function trustedOwners(): ReadonlySet<number> {
   trusted ??= new Set([0, process.getuid?.() ?? 0, ...(isRootKnown() ? [] : [overflowUid()])]);
   return trusted;
 }
 
-/** The lines of a map: first uid inside, first uid outside, how many. The real root is 0 outside of every namespace. */
+/** A line of the map has the first uid inside, the first uid outside, and the count. Root is 0 outside. */
 function isRootKnown(): boolean {
   const map = kernelText("/proc/self/uid_map");
   return map === null || map.split("\n").some((line) => /^\s*\d+\s+0\s/.test(line));

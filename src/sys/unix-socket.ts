@@ -1,31 +1,31 @@
-// Conversations over a socket: plain (one answer, then the other side hangs up) and WebSocket (text messages).
+// Conversations with a server: over a plain socket (one answer, then the server closes it) or a WebSocket (text messages).
 
-/** Rejects if nobody listens or the line breaks; never settles by itself if the other side stays silent (give it a deadline). */
+/** Rejects if nothing listens or the connection breaks. If the server stays silent it never settles: use a deadline. */
 export interface Conversation {
   send(text: string): Promise<void>;
   hear(): Promise<string>;
   close(): void;
 }
 
-/** No honest answer of an agent's server comes near it; a server that floods us is cut off. */
-const mostHeardMb = 64;
+/** Real answers are far smaller; a server that floods us is disconnected. */
+const maxReceivedMb = 64;
 
-/** Counts what one conversation hears; an error as soon as that is too much. */
+/** Counts the received bytes of one conversation. Returns an error as soon as they exceed the limit. */
 export function hearingLimit(): (bytes: number) => Error | null {
   let heard = 0;
   return (bytes) => {
     heard += bytes;
-    return heard > mostHeardMb * 1024 * 1024 ? new Error(`the server sent more than ${mostHeardMb} MB`) : null;
+    return heard > maxReceivedMb * 1024 * 1024 ? new Error(`the server sent more than ${maxReceivedMb} MB`) : null;
   };
 }
 
-/** `hear` gives everything that was said until the other side hung up. */
+/** `hear` returns everything that the server sent until it closed the connection. */
 export function openPlainSocket(path: string): Conversation {
   const chunks: Uint8Array[] = [];
   const limit = hearingLimit();
   const ended = Promise.withResolvers<string>();
   let unsent = Buffer.alloc(0);
-  // A write takes what fits; the rest goes when there is room again.
+  // A write sends only what fits; `drain` sends the rest.
   const flush = (connection: Bun.Socket): void => {
     unsent = unsent.subarray(Math.max(0, connection.write(unsent)));
   };
@@ -58,7 +58,7 @@ export function openPlainSocket(path: string): Conversation {
   };
 }
 
-/** `hear` gives one text message. */
+/** `hear` returns the next text message. */
 export function openWebSocket(address: string): Conversation {
   const heard: string[] = [];
   const limit = hearingLimit();
@@ -73,10 +73,10 @@ export function openWebSocket(address: string): Conversation {
   };
   opened.promise.catch(() => {});
   socket.onopen = () => opened.resolve();
-  // Bun's event carries the system's error (ECONNREFUSED: a socket that was left behind).
+  // Bun's event carries the system's error (ECONNREFUSED: the server of this socket file is dead).
   socket.onerror = (event) =>
     fail("error" in event && event.error instanceof Error ? event.error : new Error("the connection failed"));
-  socket.onclose = () => fail(new Error("the host hung up"));
+  socket.onclose = () => fail(new Error("the server closed the connection"));
   socket.onmessage = ({ data }) => {
     const text = String(data);
     const tooMuch = limit(text.length);
@@ -106,7 +106,7 @@ export function openWebSocket(address: string): Conversation {
   };
 }
 
-/** Answers each line that is asked, whatever it is, and hangs up. */
+/** Answers the first line of each connection, then closes the connection. */
 export function answerSocket(path: string, answer: (asked: string) => string): { stop(): void } {
   const listener = Bun.listen<{ heard: Uint8Array[] }>({
     unix: path,
@@ -114,7 +114,7 @@ export function answerSocket(path: string, answer: (asked: string) => string): {
       open: (connection) => {
         connection.data = { heard: [] };
       },
-      // Only once something was asked: a server that closes at once looks like a reset to Bun's client.
+      // Answers only after a request: Bun's client takes an immediate close for a reset.
       data: (connection, chunk) => {
         const { heard } = connection.data;
         heard.push(Uint8Array.from(chunk));

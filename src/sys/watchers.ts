@@ -1,11 +1,10 @@
-// Word about files and folders where there is no inotify: by the runtime's own watchers.
+// Watches files and folders on systems without inotify, with the runtime's own watchers.
 import { type FSWatcher, statSync, watch } from "node:fs";
 
 export interface Watchers {
-  /** As with inotify. */
   watch(path: string, wantsWritten: (name: string) => boolean): "watched" | "absent" | "refused";
-  /** When something of interest has happened since the last time, at the latest after so long. Has it? */
-  rung(mostMs: number): Promise<boolean>;
+  /** Waits for a change that counts, at most `maxMs`. true: there was one since the last call. */
+  rung(maxMs: number): Promise<boolean>;
   close(): void;
 }
 
@@ -42,10 +41,10 @@ export function openWatchers(): Watchers {
         return "refused";
       }
     },
-    async rung(mostMs) {
+    async rung(maxMs) {
       if (!pending)
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, mostMs);
+          const timer = setTimeout(resolve, maxMs);
           wake = () => {
             clearTimeout(timer);
             resolve();
@@ -62,7 +61,7 @@ export function openWatchers(): Watchers {
   };
 }
 
-/** With its birth: file systems give the number of a removed folder to the next one. */
+/** The identity includes the birth time: file systems reuse the inode number of a removed folder. */
 function statOf(path: string): { identity: string | null; isFolder: boolean } {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return { identity: null, isFolder: false };

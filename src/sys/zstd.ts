@@ -1,4 +1,4 @@
-// Zstandard. Loading node:zlib takes longer than everything else that a list does: only who needs it loads it.
+// Zstandard. Loading node:zlib takes longer than a whole `list`, so it is loaded only when needed.
 
-export const unpack = (bytes: Uint8Array, most: number): string =>
-  process.getBuiltinModule("node:zlib").zstdDecompressSync(bytes, { maxOutputLength: most }).toString("utf8");
+export const unpack = (bytes: Uint8Array, maxBytes: number): string =>
+  process.getBuiltinModule("node:zlib").zstdDecompressSync(bytes, { maxOutputLength: maxBytes }).toString("utf8");

@@ -1,5 +1,5 @@
 // One scheduled run of a real agent: what was done, and what is therefore true at its end. Fixtures are captured from these.
-import type { World, WorldOptions } from "./rig.ts";
+import type { TestHome, TestHomeOptions } from "./test-home.ts";
 
 /** What the schedule did; never what a parser said. */
 export interface Expected {
@@ -42,14 +42,14 @@ export interface Capture {
   /** How the process ended, where it did: "exit 0", "SIGKILL". */
   ending?: string;
   /** A server's own answers at this moment, by method. */
-  host?: Record<string, unknown>;
+  server?: Record<string, unknown>;
   sessions: CapturedSession[];
-  /** Live processes that nobody can name a session of, although there is none but those above. */
+  /** Live processes without a known session, besides those above. */
   nameless?: number[];
 }
 
 export interface CaptureCase {
   name: string;
-  world?: WorldOptions;
-  run(world: World): Promise<Capture>;
+  world?: TestHomeOptions;
+  run(world: TestHome): Promise<Capture>;
 }

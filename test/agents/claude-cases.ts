@@ -9,11 +9,11 @@ import {
   type Ending,
   filesBelow,
   readLines,
+  type TestHome,
   type Tui,
   transcript,
-  type World,
   waitFor,
-} from "./rig.ts";
+} from "./test-home.ts";
 
 /** 2.1.325's interface starts in auto mode, where a classifier answers most permission prompts. */
 const interfaceModes: Record<string, string> = { "2.1.197": "default", "2.1.325": "auto" };
@@ -28,7 +28,7 @@ export function claudeCases(version: string): CaptureCase[] {
     permission,
     tokens: answers === 0 ? null : tokensOf(answers),
   });
-  const headless = (world: World, prompt: string, ...more: string[]): { agent: Agent; id: string } => {
+  const headless = (world: TestHome, prompt: string, ...more: string[]): { agent: Agent; id: string } => {
     const id = crypto.randomUUID();
     const agent = world.start(["claude", "-p", prompt, "--session-id", id, ...more]);
     return { agent, id };
@@ -430,7 +430,7 @@ function interactive(
         await recorded(world, id, "turn_duration");
         await says(world, tui, "shell");
         for (const { pid, argv } of world.processes()) if (argv[0] === "tail") process.kill(pid, "SIGTERM");
-        // The end of a background shell opens a turn of its own.
+        // The end of a background shell opens a new turn.
         await waitFor("the end of that turn", () => {
           const ends = readLines(transcript(world, id) ?? "").filter(({ subtype }) => subtype === "turn_duration");
           return ends.length === 2;
@@ -586,7 +586,7 @@ function interactive(
 }
 
 /** The session's transcript holds this text. */
-export const recorded = (world: World, id: string, text: string): Promise<true> =>
+export const recorded = (world: TestHome, id: string, text: string): Promise<true> =>
   waitFor(`${text} in the transcript of ${id}`, () => {
     const path = transcript(world, id);
     if (path === null) return null;
@@ -598,13 +598,13 @@ export const recorded = (world: World, id: string, text: string): Promise<true> 
   });
 
 /** What the process says of itself: busy, idle, waiting, shell. */
-const says = (world: World, agent: Agent, status: string): Promise<unknown> =>
+const says = (world: TestHome, agent: Agent, status: string): Promise<unknown> =>
   waitFor(`pid ${agent.pid} saying ${status}`, () => announcement(world, agent.pid)?.["status"] === status, {
     explain: () => JSON.stringify(announcement(world, agent.pid)),
   });
 
 /** Waits for the interface's first idle moment; answers with its session. */
-export async function idle(world: World, tui: Tui): Promise<string> {
+export async function idle(world: TestHome, tui: Tui): Promise<string> {
   await waitFor("an idle interface", () => announcement(world, tui.pid)?.["status"] === "idle", {
     explain: () => tui.screen(),
   });
@@ -624,15 +624,15 @@ export async function submit(tui: Tui, text: string): Promise<void> {
   tui.press("Enter");
 }
 
-/** The world runs the command that never ends. */
-export const toolRuns = (world: World): Promise<true> =>
+/** The home runs the command that never ends. */
+export const toolRuns = (world: TestHome): Promise<true> =>
   waitFor("the tool's process", () => world.processes().some(({ argv }) => argv[0] === "tail"));
 
 /**
- * 2.1.325 keeps the part of an answer that had arrived, with the usage that the stream began with; 2.1.197 does not. Whether
- * some of it had arrived when the interruption came, nobody but the transcript can tell.
+ * 2.1.325 keeps the part of an answer that had arrived, with the usage that the stream began with; 2.1.197 does not. Only the
+ * transcript shows whether a part had arrived before the interruption.
  */
-function cutOff(world: World, id: string, facts: Expected["facts"], model: string | null): Expected["facts"] {
+function cutOff(world: TestHome, id: string, facts: Expected["facts"], model: string | null): Expected["facts"] {
   const path = transcript(world, id);
   const isAnswer = (line: Record<string, unknown>): boolean =>
     line["type"] === "assistant" && JSON.stringify(line).includes(`"model":"${model}"`);
@@ -649,8 +649,7 @@ const tokensOf = (answers: number): NonNullable<Expected["facts"]["tokens"]> => 
 
 export const inWords = ({ code, signal }: Ending): string => signal ?? `exit ${code}`;
 
-/** The subagent's call stands in a record of its own. */
-const subagentRecorded = (world: World, id: string): Promise<true> =>
+const subagentRecorded = (world: TestHome, id: string): Promise<true> =>
   waitFor("the subagent's record", () =>
     filesBelow(world.claudeHome, `projects/*/${id}/subagents/*.jsonl`).some((path) =>
       readLines(join(world.claudeHome, path)).some((line) => JSON.stringify(line).includes('"tool_use"')),

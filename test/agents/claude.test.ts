@@ -1,23 +1,23 @@
-// Claude Code, real, in both versions: every schedule that fixtures are captured from is asked about while it stands there,
-// and some lives are followed step by step.
+// The real Claude Code in both versions: the status is checked at the end of every schedule that fixtures are captured from, and
+// at each step of some longer ones.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { agentctl, ask, expectList, type List, list, rowOf } from "./agentctl.ts";
+import { agentctl, ask, expectList, type List, list, rowOf } from "./check-answers.ts";
 import { claudeCases, idle, recorded, submit } from "./claude-cases.ts";
-import { announcement, claudeVersions, createWorld, type Tui, type World, waitFor } from "./rig.ts";
+import { announcement, claudeVersions, createTestHome, type TestHome, type Tui, waitFor } from "./test-home.ts";
 
 for (const version of claudeVersions)
   describe(`claude ${version}`, () => {
     for (const { name, world: options, run } of claudeCases(version))
       test(name, async () => {
-        await using world = await createWorld({ claude: version, ...options });
+        await using world = await createTestHome({ claude: version, ...options });
         const { sessions } = await run(world);
         await expectList(world, "claude-code", sessions);
       });
 
-    test("a life in a terminal: idle, working, waiting, answered, idle, suspended, cleared, hung up", async () => {
-      await using world = await createWorld({ claude: version });
+    test("in a terminal: idle, working, waiting, answered, idle, suspended, cleared, hung up", async () => {
+      await using world = await createTestHome({ claude: version });
       const tui = world.open(["claude", "--permission-mode", "default"]);
       const id = await idle(world, tui);
       expect(await rowOf(world, id)).toMatchObject({ activity: "idle", link: "announced", process: { pid: tui.pid } });
@@ -42,7 +42,7 @@ for (const version of claudeVersions)
       expect(await rowOf(world, id)).toMatchObject({ activity: "working" });
       tui.signal("SIGSTOP");
       await waitFor("it to stop", () => world.processes().some(({ pid, state }) => pid === tui.pid && state === "T"));
-      expect(await rowOf(world, id)).toMatchObject({ state: "running", activity: "working", reason: "suspended" });
+      expect(await rowOf(world, id)).toMatchObject({ state: "running", activity: "working", reasonCode: "suspended" });
       tui.signal("SIGCONT");
       world.model.release("thought");
       await says(world, tui, "idle");
@@ -63,8 +63,8 @@ for (const version of claudeVersions)
       expect(await rowOf(world, next)).toMatchObject({ state: "stopped", outcome: "completed", process: null });
     });
 
-    test("left by a /clear that was typed ahead, it is completed and was never cut off", async () => {
-      await using world = await createWorld({ claude: version });
+    test("after a /clear that was typed ahead the old session is completed, not cut off", async () => {
+      await using world = await createTestHome({ claude: version });
       const tui = world.open(["claude", "--permission-mode", "default"]);
       const id = await idle(world, tui);
       await submit(tui, "think ;; HOLD=thought ;; SAY=thought");
@@ -82,8 +82,8 @@ for (const version of claudeVersions)
       expect(left).toMatchObject({ outcome: "completed" });
     });
 
-    test("killed, its announcement stays and means nothing; resumed, the same session runs again", async () => {
-      await using world = await createWorld({ claude: version });
+    test("the announcement of a killed session proves nothing; after a resume the session runs again", async () => {
+      await using world = await createTestHome({ claude: version });
       const id = crypto.randomUUID();
       const first = world.start(["claude", "-p", "wait ;; HOLD=answer", "--session-id", id]);
       await recorded(world, id, "HOLD=answer");
@@ -100,8 +100,8 @@ for (const version of claudeVersions)
       expect(await rowOf(world, id)).toMatchObject({ state: "stopped", outcome: "completed" });
     });
 
-    test("another home, found through the live process; two sessions in one directory", async () => {
-      await using world = await createWorld({ claude: version });
+    test("another home is found through its live process; two sessions share one directory", async () => {
+      await using world = await createTestHome({ claude: version });
       const elsewhere = join(world.home, "elsewhere");
       mkdirSync(elsewhere);
       const [here, there] = [crypto.randomUUID(), crypto.randomUUID()];
@@ -114,8 +114,8 @@ for (const version of claudeVersions)
       expect(homes.get(there)).toEqual([elsewhere, "running", world.cwd]);
     });
 
-    test("directories whose slugs collide, and one id under two slugs", async () => {
-      await using world = await createWorld({ claude: version });
+    test("two directories with the same slug, and one id under two slugs", async () => {
+      await using world = await createTestHome({ claude: version });
       const folders = ["a.b", "a_b"].map((name) => join(world.home, name));
       const ids = folders.map(() => crypto.randomUUID());
       for (const [index, folder] of folders.entries()) {
@@ -130,8 +130,8 @@ for (const version of claudeVersions)
       expect((await rowOf(world, id)).conflicts[0]).toContain("another record has the same id");
     });
 
-    test("started by an agent: its parent is known; @self is the session that asks", async () => {
-      await using world = await createWorld({ claude: version });
+    test("a session started by an agent has a parent; @self is the session of the caller", async () => {
+      await using world = await createTestHome({ claude: version });
       const [outer, inner] = [crypto.randomUUID(), crypto.randomUUID()];
       const answer = join(world.dir, "self.json");
       const command = `${agentctl} status @self --json >${answer}; claude -p "$(printf 'inner\\nHOLD=inner')" --session-id ${inner}`;
@@ -150,7 +150,7 @@ for (const version of claudeVersions)
     });
 
     test("agrees with claude's own list of live sessions", async () => {
-      await using world = await createWorld({ claude: version });
+      await using world = await createTestHome({ claude: version });
       const tui = world.open(["claude"]);
       const id = await idle(world, tui);
       const headless = crypto.randomUUID();
@@ -173,8 +173,8 @@ for (const version of claudeVersions)
       expect(ours.map((row) => row.id).sort()).toEqual([id, headless].sort());
     });
 
-    test("a background job is a row with its job; its helpers are none", async () => {
-      await using world = await createWorld({ claude: version });
+    test("a background job is a row with its job id; its helper processes are not rows", async () => {
+      await using world = await createTestHome({ claude: version });
       await Bun.write(
         join(world.claudeHome, "settings.json"),
         JSON.stringify({
@@ -184,7 +184,7 @@ for (const version of claudeVersions)
       const started = world.start(["claude", "--bg", "work ;; HOLD=work"]);
       await started.exited;
       const jobs = await waitFor("its job", async () => {
-        const rows = (await list(world)).sessions.filter((row) => row.reason?.startsWith("background job"));
+        const rows = (await list(world)).sessions.filter((row) => row.reasonCode === "background-job");
         return rows.length > 0 && rows;
       });
       expect(jobs).toHaveLength(1);
@@ -193,13 +193,13 @@ for (const version of claudeVersions)
     });
   });
 
-const says = (world: World, tui: Tui, status: string): Promise<unknown> =>
+const says = (world: TestHome, tui: Tui, status: string): Promise<unknown> =>
   waitFor(`status ${status}`, () => announcement(world, tui.pid)?.["status"] === status, {
     explain: () => tui.screen(),
   });
 
-/** A dialog that has just appeared takes no key for a moment, so that nobody answers it by typing on. */
-async function accept(world: World, tui: Tui): Promise<void> {
+/** A dialog ignores keys for a moment after it appears, so that a person who is typing does not answer it. */
+async function accept(world: TestHome, tui: Tui): Promise<void> {
   await waitFor("the answer to be taken", async () => {
     if (announcement(world, tui.pid)?.["status"] !== "waiting") return true;
     tui.press("Enter");

@@ -2,16 +2,16 @@
 import { join } from "node:path";
 import type { Capture, CaptureCase, Expected } from "./case.ts";
 import type { RealAgent } from "./driver.ts";
-import { agentBelow, asked, inTurn, openInterface, recorded, say } from "./life.ts";
-import { filesBelow, type Headless, type World, waitFor } from "./rig.ts";
+import { agentBelow, asked, inTurn, openInterface, recorded, say } from "./lifecycle-steps.ts";
+import { filesBelow, type Headless, type TestHome, waitFor } from "./test-home.ts";
 
 const running = (prompt: string, expected: Partial<Expected>): Expected => ({
   ...{ state: "running", activity: "working", outcome: null, facts: { prompt } },
   ...expected,
 });
 
-/** The first run starts a hub for those who come after it. */
-async function startHub(world: World): Promise<number> {
+/** The first run starts a hub for later runs. */
+async function startHub(world: TestHome): Promise<number> {
   delete world.env["CLINE_SESSION_BACKEND_MODE"];
   await world.start(["cline", "hello there"]).exited;
   const folder = join(world.home, ".cline/data/locks/hub");
@@ -21,7 +21,7 @@ async function startHub(world: World): Promise<number> {
   return hub.pid;
 }
 
-interface Hosted {
+interface Served {
   hub: number;
   agent: Headless;
   first: string;
@@ -29,7 +29,7 @@ interface Hosted {
 }
 
 /** A run whose session is in the hub. */
-async function inHub(world: World, driver: RealAgent, prompt: string): Promise<Hosted> {
+async function inHub(world: TestHome, driver: RealAgent, prompt: string): Promise<Served> {
   const hub = await startHub(world);
   const [first = ""] = driver.sessions(world);
   const agent = world.start(["cline", prompt]);
@@ -43,7 +43,7 @@ const over = (prompt: string): Expected => ({
 
 export const clineCases = (driver: RealAgent): CaptureCase[] => [
   {
-    name: "hosted-working",
+    name: "served-working",
     async run(world): Promise<Capture> {
       const prompt = "hello ;; HOLD=answer ;; SAY=done";
       const { hub, agent, first, id } = await inHub(world, driver, prompt);
@@ -58,7 +58,7 @@ export const clineCases = (driver: RealAgent): CaptureCase[] => [
     },
   },
   {
-    name: "hosted-completed",
+    name: "served-completed",
     async run(world): Promise<Capture> {
       const prompt = "hello ;; SAY=done";
       const { agent, first, id } = await inHub(world, driver, prompt);

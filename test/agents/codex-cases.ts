@@ -1,10 +1,20 @@
 // Codex, driven through its states and endings: `exec`, its interface alone, and its interface on the shared daemon.
-import { askAppServer } from "./app-server.ts";
+
 import type { CaptureCase, CapturedSession, Expected } from "./case.ts";
 import { inWords, submit, toolRuns } from "./claude-cases.ts";
+import { askAppServer } from "./codex-app-server.ts";
 
 import { usagePerRequest } from "./fake-model-parts.ts";
-import { codexBinary, type Headless, lockedThreads, readLines, rollout, type Tui, type World, waitFor } from "./rig.ts";
+import {
+  codexBinary,
+  type Headless,
+  lockedThreads,
+  readLines,
+  rollout,
+  type TestHome,
+  type Tui,
+  waitFor,
+} from "./test-home.ts";
 
 const model = "gpt-5-codex";
 export const askToLeave = `make it ;; TOOL=exec_command ${JSON.stringify({
@@ -28,7 +38,7 @@ const which = { kind: "question" as const, tool: "request_user_input", text: "Co
 const forever = "wait ;; BASH=tail -f /dev/null";
 
 export function codexCases(): CaptureCase[] {
-  return [...headlessCases(), ...interfaceCases(), ...hostedCases()];
+  return [...headlessCases(), ...interfaceCases(), ...servedCases()];
 }
 
 /** Codex counts cached input as part of the input. */
@@ -65,7 +75,8 @@ export const stopped = (outcome: Expected["outcome"], prompt: string, answers: n
 });
 
 function headlessCases(): CaptureCase[] {
-  const exec = (world: World, ...args: string[]): Headless => world.start([codexBinary(), "exec", "--json", ...args]);
+  const exec = (world: TestHome, ...args: string[]): Headless =>
+    world.start([codexBinary(), "exec", "--json", ...args]);
   const endings = (
     name: string,
     prompt: string,
@@ -211,7 +222,7 @@ function headlessCases(): CaptureCase[] {
 }
 
 function interfaceCases(): CaptureCase[] {
-  const open = async (world: World): Promise<{ tui: Tui; id: string }> => {
+  const open = async (world: TestHome): Promise<{ tui: Tui; id: string }> => {
     const tui = world.open([codexBinary()]);
     await ready(tui);
     const id = await waitFor("its lock", () => lockedThreads(tui.pid)[0]);
@@ -327,80 +338,80 @@ function interfaceCases(): CaptureCase[] {
   ];
 }
 
-function hostedCases(): CaptureCase[] {
-  const answers = async (world: World, id: string): Promise<Record<string, unknown>> =>
+function servedCases(): CaptureCase[] {
+  const answers = async (world: TestHome, id: string): Promise<Record<string, unknown>> =>
     askAppServer(world.codexHome, [
       { method: "thread/loaded/list", params: {} },
       { method: "thread/read", params: { threadId: id, includeTurns: false } },
     ]);
   return [
     {
-      name: "hosted-working",
+      name: "served-working",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await openHosted(world);
+        const { tui, id, server } = await openServed(world);
         const prompt = "hello ;; HOLD=answer";
         await say(tui, prompt);
         await recorded(world, id, "UserMessage");
-        const sessions = [{ id, pid: host, expected: running("working", prompt, 0) }];
-        return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
+        const sessions = [{ id, pid: server, expected: running("working", prompt, 0) }];
+        return { command: tui.command, moment: "live", server: await answers(world, id), sessions };
       },
     },
     {
-      name: "hosted-approval",
+      name: "served-approval",
       world: { codexDaemon: "shared", codexApproval: "on-request" },
       async run(world) {
-        const { tui, id, host } = await openHosted(world);
+        const { tui, id, server } = await openServed(world);
         const prompt = askToLeave;
         await say(tui, prompt);
         await recorded(world, id, "function_call");
         await tui.shows(/would you like to run|allow|approve/i);
-        const sessions = [{ id, pid: host, expected: { ...running("waiting", prompt, 1), waiting: leave } }];
-        return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
+        const sessions = [{ id, pid: server, expected: { ...running("waiting", prompt, 1), waiting: leave } }];
+        return { command: tui.command, moment: "live", server: await answers(world, id), sessions };
       },
     },
     {
-      name: "hosted-question",
+      name: "served-question",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await openHosted(world);
+        const { tui, id, server } = await openServed(world);
         await askInPlanMode(world, tui, id);
-        const sessions = [{ id, pid: host, expected: { ...running("waiting", askWhich, 1), waiting: which } }];
-        return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
+        const sessions = [{ id, pid: server, expected: { ...running("waiting", askWhich, 1), waiting: which } }];
+        return { command: tui.command, moment: "live", server: await answers(world, id), sessions };
       },
     },
     {
-      name: "hosted-idle-after-quit",
+      name: "served-idle-after-quit",
       world: { codexDaemon: "shared" },
       async run(world) {
-        const { tui, id, host } = await openHosted(world);
+        const { tui, id, server } = await openServed(world);
         const prompt = "hello ;; SAY=the answer";
         await say(tui, prompt);
         await recorded(world, id, "task_complete");
         await tui.shows(/the answer/);
         await submit(tui, "/quit");
         await tui.exited;
-        const sessions = [{ id, pid: host, expected: { ...running("idle", prompt, 1), result: "the answer" } }];
-        return { command: tui.command, moment: "live", host: await answers(world, id), sessions };
+        const sessions = [{ id, pid: server, expected: { ...running("idle", prompt, 1), result: "the answer" } }];
+        return { command: tui.command, moment: "live", server: await answers(world, id), sessions };
       },
     },
   ];
 }
 
 /** An interface on the shared daemon, with the thread that the daemon has for it. */
-export async function openHosted(world: World): Promise<{ tui: Tui; id: string; host: number }> {
+export async function openServed(world: TestHome): Promise<{ tui: Tui; id: string; server: number }> {
   const tui = world.open([codexBinary()]);
   await ready(tui);
-  const [host, id] = await waitFor("the daemon's thread", () => {
+  const [server, id] = await waitFor("the daemon's thread", () => {
     for (const { pid, argv } of world.processes())
       if (argv.includes("app-server")) for (const thread of lockedThreads(pid)) return [pid, thread] as const;
     return null;
   });
-  return { tui, id, host };
+  return { tui, id, server };
 }
 
 /** Outside of plan mode Codex answers such a call itself, with an error. */
-async function askInPlanMode(world: World, tui: Tui, id: string): Promise<void> {
+async function askInPlanMode(world: TestHome, tui: Tui, id: string): Promise<void> {
   // What it hears while it still starts is forgotten now and then, or taken back a moment later.
   for (const sign = /Plan mode \(shift/; !sign.test(tui.screen()); await Bun.sleep(1_000)) {
     await submit(tui, "/plan");
@@ -425,13 +436,13 @@ export const started = (agent: Headless): Promise<string> =>
   });
 
 /** The rollout holds a line of this kind (payload type or item type). */
-export const recorded = (world: World, id: string, kind: string): Promise<true> =>
+export const recorded = (world: TestHome, id: string, kind: string): Promise<true> =>
   waitFor(`${kind} in the rollout of ${id}`, () => {
     const path = rollout(world, id);
     return path !== null && readLines(path).some((line) => JSON.stringify(line).includes(`"type":"${kind}"`));
   });
 
-const owner = (world: World, id: string): number | null =>
+const owner = (world: TestHome, id: string): number | null =>
   world.processes().find(({ pid }) => lockedThreads(pid).includes(id))?.pid ?? null;
 
 export const ready = (tui: Tui): Promise<string> => tui.shows(/› Ask Codex|\? for shortcuts/);

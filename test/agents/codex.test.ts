@@ -1,28 +1,28 @@
-// Codex, real: every schedule that fixtures are captured from is asked about while it stands there, and some lives are
-// followed step by step. After each step the built binary is asked once; the answer must be true at once.
+// The real Codex: the status is checked at the end of every schedule that fixtures are captured from, and at each step of some
+// longer ones. After each step the built binary runs once, and its answer must be right at once.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expectList, type Listed, list, rowOf } from "./agentctl.ts";
 import type { CapturedSession } from "./case.ts";
+import { expectList, type Listed, list, rowOf } from "./check-answers.ts";
 import { submit, toolRuns } from "./claude-cases.ts";
 import { askToLeave, codexCases, ready, recorded, running, say, started, stopped } from "./codex-cases.ts";
 import {
   codexBinary,
-  createWorld,
+  createTestHome,
   type Headless,
   lockedThreads,
   readLines,
   rollout,
   type StartOptions,
-  type World,
+  type TestHome,
   waitFor,
-} from "./rig.ts";
+} from "./test-home.ts";
 
 describe("the captured schedules", () => {
   for (const { name, world: options, run } of codexCases())
     test(name, async () => {
-      await using world = await createWorld(options);
+      await using world = await createTestHome(options);
       const { sessions } = await run(world);
       await expectSessions(world, sessions);
     });
@@ -30,7 +30,7 @@ describe("the captured schedules", () => {
 
 describe("exec", () => {
   test("working, a tool call, suspended, completed", async () => {
-    await using world = await createWorld();
+    await using world = await createTestHome();
     const prompt = "look ;; FIRST=I look. ;; HOLD=look ;; BASH=until [ -e go ]; do sleep 0.05; done ;; SAY=done";
     const agent = exec(world, prompt);
     const id = await started(agent);
@@ -38,19 +38,19 @@ describe("exec", () => {
     const row = (expected: CapturedSession["expected"]): CapturedSession => ({ id, pid: agent.pid, expected });
     await expectSessions(world, [row(running("working", prompt, 0))]);
     expect(await rowOf(world, id)).toMatchObject({
-      ...{ link: "announced", hosted: false, cwd: world.cwd, branch: "main", agentVersion: "0.166.0" },
+      ...{ link: "announced", served: false, cwd: world.cwd, branch: "main", agentVersion: "0.166.0" },
       permission: "never, danger-full-access",
     });
 
     world.model.release("look");
     await recorded(world, id, "function_call");
-    // Its policy is "never": nobody will be asked, so a pending call is a running tool.
-    expect(await rowOf(world, id)).toMatchObject({ activity: "working", reason: null, waiting: null });
+    // With the policy "never" Codex asks no person, so a pending call is a running tool.
+    expect(await rowOf(world, id)).toMatchObject({ activity: "working", reasonCode: null, waiting: null });
     agent.signal("SIGSTOP");
     await waitFor("it to stop", () => stateOf(world, agent.pid) === "T");
     expect(await rowOf(world, id)).toMatchObject({
       state: "running",
-      reason: "suspended",
+      reasonCode: "suspended",
       process: { pid: agent.pid },
     });
     agent.signal("SIGCONT");
@@ -59,8 +59,8 @@ describe("exec", () => {
     await expectSessions(world, [{ id, pid: null, expected: stopped("completed", prompt, 2) }]);
   });
 
-  test("npm's wrapper is killed: the same session, still running", async () => {
-    await using world = await createWorld();
+  test("when npm's wrapper is killed, the session is still running", async () => {
+    await using world = await createTestHome();
     const prompt = "hello ;; HOLD=answer";
     const wrapper = world.start(["codex", "exec", "--json", prompt]);
     const id = await started(wrapper);
@@ -78,8 +78,8 @@ describe("exec", () => {
     await expectSessions(world, [{ id, pid: null, expected: stopped("completed", prompt, 1) }]);
   });
 
-  test("killed, its lock left behind, resumed by its own command", async () => {
-    await using world = await createWorld();
+  test("killed with its lock file left behind, then resumed by codex resume", async () => {
+    await using world = await createTestHome();
     const prompt = "wait ;; BASH=tail -f /dev/null";
     const first = exec(world, prompt);
     const id = await started(first);
@@ -97,8 +97,8 @@ describe("exec", () => {
     await expectSessions(world, [{ id, pid: null, expected: stopped("completed", prompt, 2) }]);
   });
 
-  test("two in one directory, one in a home that only its process names", async () => {
-    await using world = await createWorld();
+  test("two sessions in one directory, and one in a home that only its process names", async () => {
+    await using world = await createTestHome();
     const prompt = "hello ;; HOLD=answer";
     const elsewhere = join(world.dir, "elsewhere");
     const link = join(world.dir, "link-to-elsewhere");
@@ -127,9 +127,9 @@ describe("exec", () => {
   });
 });
 
-describe("its interface, without the daemon", () => {
+describe("the terminal interface without the daemon", () => {
   test("trust, fresh, working, Esc, approval, answered, /new, terminal closed, resumed", async () => {
-    await using world = await createWorld({ trust: "ask", codexApproval: "on-request" });
+    await using world = await createTestHome({ trust: "ask", codexApproval: "on-request" });
     const tui = world.open([codexBinary()]);
     await tui.shows(/trust/i);
     const [dialog, ...others] = (await list(world)).sessions;
@@ -154,7 +154,12 @@ describe("its interface, without the daemon", () => {
     await say(tui, askToLeave);
     await recorded(world, id, "function_call");
     await tui.shows(/would you like to run/i);
-    expect(await onlyRow(world)).toMatchObject({ id, activity: "unclear", reason: "tool call pending", waiting: null });
+    expect(await onlyRow(world)).toMatchObject({
+      id,
+      activity: "unclear",
+      reasonCode: "tool-call-pending",
+      waiting: null,
+    });
     tui.press("Enter");
     await recorded(world, id, "task_complete");
     expect(await onlyRow(world)).toMatchObject({ id, activity: "idle", permission: "on-request, workspace-write" });
@@ -189,36 +194,36 @@ describe("its interface, without the daemon", () => {
   });
 });
 
-describe("its interface, on the shared daemon", () => {
+describe("the terminal interface with the shared daemon", () => {
   test("working, approval, answered, viewers, one killed, /quit, the daemon killed", async () => {
-    await using world = await createWorld({ codexDaemon: "shared", codexApproval: "on-request" });
+    await using world = await createTestHome({ codexDaemon: "shared", codexApproval: "on-request" });
     const tui = world.open([codexBinary()]);
     await ready(tui);
-    const { id, host } = await waitFor("the daemon's thread", () => hostedThread(world));
-    const hosted = { id, hosted: true, process: { pid: host } };
-    expect(await onlyRow(world)).toMatchObject({ ...hosted, activity: "idle", prompt: null });
+    const { id, server } = await waitFor("the daemon's thread", () => servedThread(world));
+    const served = { id, served: true, process: { pid: server } };
+    expect(await onlyRow(world)).toMatchObject({ ...served, activity: "idle", prompt: null });
 
     await say(tui, askToLeave);
     await recorded(world, id, "function_call");
     await tui.shows(/would you like to run/i);
     expect(await onlyRow(world)).toMatchObject({
-      ...{ ...hosted, activity: "waiting" },
+      ...{ ...served, activity: "waiting" },
       waiting: { kind: "permission", tool: "exec_command", text: "touch made (May I make it)" },
     });
     tui.press("Enter");
     await recorded(world, id, "task_complete");
     await waitFor("the made file", () => existsSync(join(world.cwd, "made")));
-    expect(await onlyRow(world)).toMatchObject({ ...hosted, activity: "idle", waiting: null });
+    expect(await onlyRow(world)).toMatchObject({ ...served, activity: "idle", waiting: null });
 
     const viewer = world.open([codexBinary(), "resume", id]);
     await viewer.shows(/make it/);
     await say(viewer, "hello ;; HOLD=answer");
     await waitFor("its second turn", () => turns(world, id) === 2);
-    expect(await onlyRow(world)).toMatchObject({ ...hosted, activity: "working" });
+    expect(await onlyRow(world)).toMatchObject({ ...served, activity: "working" });
     for (const each of [viewer, tui]) {
       each.signal("SIGKILL");
       await each.exited;
-      expect(await onlyRow(world)).toMatchObject({ ...hosted, activity: "working", processes: [] });
+      expect(await onlyRow(world)).toMatchObject({ ...served, activity: "working", processes: [] });
     }
     world.model.release("answer");
     await waitFor("its end", () => ends(world, id) === 2);
@@ -228,21 +233,21 @@ describe("its interface, on the shared daemon", () => {
     await last.shows(/make it/);
     await say(last, "once more ;; HOLD=more");
     await waitFor("its third turn", () => turns(world, id) === 3);
-    expect(await onlyRow(world)).toMatchObject({ ...hosted, activity: "working" });
+    expect(await onlyRow(world)).toMatchObject({ ...served, activity: "working" });
     last.signal("SIGKILL");
     await last.exited;
-    process.kill(host, "SIGKILL");
-    await waitFor("its end", () => stateOf(world, host) === null);
-    expect(await onlyRow(world)).toMatchObject({ id, state: "stopped", outcome: "cut-off", hosted: false });
+    process.kill(server, "SIGKILL");
+    await waitFor("its end", () => stateOf(world, server) === null);
+    expect(await onlyRow(world)).toMatchObject({ id, state: "stopped", outcome: "cut-off", served: false });
     const { complete, problems } = await list(world);
     expect({ complete, problems }).toEqual({ complete: true, problems: [] });
   });
 
-  test("the daemon's answer and exec beside it", async () => {
-    await using world = await createWorld({ codexDaemon: "shared" });
+  test("sessions of the daemon and of exec at the same time", async () => {
+    await using world = await createTestHome({ codexDaemon: "shared" });
     const tui = world.open([codexBinary()]);
     await ready(tui);
-    const { id, host } = await waitFor("the daemon's thread", () => hostedThread(world));
+    const { id, server } = await waitFor("the daemon's thread", () => servedThread(world));
     const prompt = "hello ;; SAY=the answer";
     await say(tui, prompt);
     await recorded(world, id, "task_complete");
@@ -254,13 +259,13 @@ describe("its interface, on the shared daemon", () => {
     const other = await started(agent);
     await recorded(world, other, "UserMessage");
     await expectSessions(world, [
-      { id, pid: host, expected: running("idle", prompt, 1) },
+      { id, pid: server, expected: running("idle", prompt, 1) },
       { id: other, pid: agent.pid, expected: running("working", alone, 0) },
     ]);
     agent.signal("SIGTERM");
     await agent.exited;
-    process.kill(host, "SIGKILL");
-    await waitFor("its end", () => stateOf(world, host) === null);
+    process.kill(server, "SIGKILL");
+    await waitFor("its end", () => stateOf(world, server) === null);
     await expectSessions(world, [
       { id, pid: null, expected: stopped("completed", prompt, 1) },
       { id: other, pid: null, expected: stopped("cut-off", alone, 0) },
@@ -268,15 +273,15 @@ describe("its interface, on the shared daemon", () => {
   });
 });
 
-const execWith = (world: World, options: StartOptions, ...args: string[]): Headless =>
+const execWith = (world: TestHome, options: StartOptions, ...args: string[]): Headless =>
   world.start([codexBinary(), "exec", "--json", ...args], options);
 
-const exec = (world: World, ...args: string[]): Headless => execWith(world, {}, ...args);
+const exec = (world: TestHome, ...args: string[]): Headless => execWith(world, {}, ...args);
 
 const present = <T>(value: T | undefined): T[] => (value === undefined ? [] : [value]);
 
-/** The list equals the schedule, and the kernel's locks: who holds one is the owner, and nobody else is. */
-async function expectSessions(world: World, sessions: readonly CapturedSession[]): Promise<void> {
+/** The list equals the schedule and the kernel's locks: exactly the process that holds a lock is the owner. */
+async function expectSessions(world: TestHome, sessions: readonly CapturedSession[]): Promise<void> {
   const named = sessions.filter(({ id }) => id !== "");
   if (named.length === sessions.length) await expectList(world, "codex", sessions);
   const held = world.processes().flatMap(({ pid }) => lockedThreads(pid).map((thread) => `${thread} ${pid}`));
@@ -288,7 +293,7 @@ async function expectSessions(world: World, sessions: readonly CapturedSession[]
   );
 }
 
-async function onlyRow(world: World): Promise<Listed> {
+async function onlyRow(world: TestHome): Promise<Listed> {
   const { sessions } = await list(world);
   const [row] = sessions;
   if (row === undefined || sessions.length > 1) throw new Error(`not one row: ${JSON.stringify(sessions)}`);
@@ -296,19 +301,19 @@ async function onlyRow(world: World): Promise<Listed> {
 }
 
 /** The daemon closes a turn in its record a moment before it says so itself. */
-const expectSoon = (world: World, id: string, activity: string): Promise<true> =>
+const expectSoon = (world: TestHome, id: string, activity: string): Promise<true> =>
   waitFor(`${id} to be ${activity}`, async () => (await rowOf(world, id)).activity === activity);
 
-const stateOf = (world: World, pid: number): string | null =>
+const stateOf = (world: TestHome, pid: number): string | null =>
   world.processes().find((seen) => seen.pid === pid)?.state ?? null;
 
-const marks = (world: World, id: string, kind: string): number =>
+const marks = (world: TestHome, id: string, kind: string): number =>
   readLines(rollout(world, id) ?? "").filter((line) => JSON.stringify(line).includes(`"type":"${kind}"`)).length;
-const turns = (world: World, id: string): number => marks(world, id, "task_started");
-const ends = (world: World, id: string): number => marks(world, id, "task_complete");
+const turns = (world: TestHome, id: string): number => marks(world, id, "task_started");
+const ends = (world: TestHome, id: string): number => marks(world, id, "task_complete");
 
-function hostedThread(world: World): { id: string; host: number } | null {
+function servedThread(world: TestHome): { id: string; server: number } | null {
   for (const { pid, argv } of world.processes())
-    if (argv.includes("app-server")) for (const id of lockedThreads(pid)) return { id, host: pid };
+    if (argv.includes("app-server")) for (const id of lockedThreads(pid)) return { id, server: pid };
   return null;
 }

@@ -1,7 +1,7 @@
 // A real agent as the shared suites need it: how it is started, what its record shows when, and what is therefore expected
-// of agentctl. Said by people who looked at the agent; never by a parser.
+// of agentctl. People wrote it after watching the agent; no parser did.
 import type { CaptureCase } from "./case.ts";
-import type { Key, SeenProcess, Tui, World } from "./rig.ts";
+import type { Key, SeenProcess, TestHome, Tui } from "./test-home.ts";
 
 export type Activity = "working" | "waiting" | "idle" | "unclear";
 export type Outcome = "completed" | "failed" | "interrupted" | "cut-off";
@@ -24,35 +24,31 @@ export type Effect = "survives" | After | readonly After[];
 export interface RealAgent {
   /** "pi 0.73.1" */
   name: string;
-  /** The adapter's name. */
   agent: string;
   version: string;
   /** Takes seconds to start: without FULL=1 only what is essential is tried with it. */
   isSlow?: true;
-  /** The existing suites are about it already: it takes part in the common world, and elsewhere only if ONLY names it. */
+  /** The existing suites are about it already: it takes part in the common home, and elsewhere only if ONLY names it. */
   hasOwnSuites?: true;
-  /** Writes its settings below `world.home`, adds to `world.env`, and adds its command. */
-  setUp(world: World): void | Promise<void>;
-  /** Its data folder. */
-  home(world: World): string;
+  /** Writes its settings below `home.home`, adds to `home.env`, and adds its command. */
+  setUp(world: TestHome): void | Promise<void>;
+  home(world: TestHome): string;
   /** What fixtures keep of it: glob patterns below its data folder. SQLite databases by their own name, without -wal and -shm. */
   files: readonly string[];
 
   /** One turn without an interface, in which it may do everything. */
-  headless(world: World, prompt: string, begin?: Begin): string[];
-  /** null: it has no interface of its own. */
+  headless(world: TestHome, prompt: string, begin?: Begin): string[];
   interface: Interface | null;
   /** Starts a wrapper that stays as the agent's parent. */
   wrapper: boolean;
   /** The process that has the session: no wrapper, no tool. */
   isAgent(process: SeenProcess): boolean;
-  /** Processes of its own that outlive sessions by design. */
+  /** Its processes that outlive sessions by design. */
   stays?(process: SeenProcess): boolean;
 
-  /** The sessions that are recorded now. */
-  sessions(world: World): string[];
+  sessions(world: TestHome): string[];
   /** The newest sign in the record: a prompt, a tool call that has no result, the end of a turn; null: none of them, or no record. */
-  sign(world: World, id: string): "prompted" | "tool" | "ended" | null;
+  sign(world: TestHome, id: string): "prompted" | "tool" | "ended" | null;
   /** An id of its shape, where the caller may choose one; index: to get several. */
   freshId?(index: number): string;
 
@@ -64,7 +60,6 @@ export interface RealAgent {
     launchedTurn: "working" | "unclear";
     /** While the model answers a later prompt. */
     laterTurn: "working" | "unclear";
-    /** While a tool runs. */
     tool: "working" | "unclear";
     /** The sign that is newest while a tool runs; without it "tool". */
     toolSign?: "prompted" | null;
@@ -109,7 +104,7 @@ export interface RealAgent {
 }
 
 export interface Interface {
-  command(world: World, begin?: Begin): string[];
+  command(world: TestHome, begin?: Begin): string[];
   /** On the screen when it takes a prompt. */
   ready: RegExp;
   /** Types a prompt and sends it; without it: the text, seen on the screen, then Enter. */
@@ -131,10 +126,10 @@ export interface Interface {
 }
 
 export interface Approval {
-  prompt(world: World): string;
+  prompt(world: TestHome): string;
   /** Also: settings that make it ask, where it does not by default. */
-  setUp?(world: World): void;
-  command?(world: World): string[];
+  setUp?(world: TestHome): void;
+  command?(world: TestHome): string[];
   /** On the screen when it asks. */
   asks: RegExp;
   activity: "waiting" | "unclear";
@@ -150,7 +145,7 @@ export interface Seen {
 
 export interface Permits {
   /** Tool calls (marks of the fake model) that make the file `edited` in its directory, run a command that makes `ran` there, make `outside`. */
-  calls(world: World, outside: string): [edit: string, run: string, outside: string];
+  calls(world: TestHome, outside: string): [edit: string, run: string, outside: string];
   read: Seen | "refused";
   edit: Seen | "refused";
   bypass: Seen | "refused";

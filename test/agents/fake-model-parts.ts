@@ -1,4 +1,4 @@
-// What the fake model's dialects share: the shape of an answer before it is put into words, its pace, its price.
+// Shared by the dialects of the fake model: the parsed request, the answer, its pace and its token usage.
 
 export type JsonObject = Record<string, unknown>;
 export type Block = { kind: "text"; text: string } | { kind: "tool"; id: string; name: string; input: JsonObject };
@@ -8,7 +8,7 @@ export interface Tool {
   schema: JsonObject;
 }
 
-/** Time to take while streaming text; null: none. */
+/** Delays while text is streamed; null: none. */
 export type Pace = { sleepMs: number; until: Promise<void> | null } | null;
 
 export interface Asked {
@@ -23,7 +23,7 @@ export interface Asked {
   schema: JsonObject | null;
 }
 
-/** What to say, and a number that no other answer has. */
+/** The content of an answer, and a number that no other answer has. */
 export interface Answer {
   model: string;
   blocks: Block[];
@@ -40,7 +40,7 @@ export interface Dialect {
   error(status: number): JsonObject;
 }
 
-/** What every answered request costs; tests multiply. */
+/** The token usage of every answered request; tests multiply it. */
 export const usagePerRequest = { input: 1234, output: 56, cacheRead: 200, cacheWrite: 10 };
 
 export const isCall = (block: Block): block is Block & { kind: "tool" } => block.kind === "tool";
@@ -73,7 +73,7 @@ export const asObject = (value: unknown): JsonObject =>
 
 export const asList = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.map(asObject) : []);
 
-/** What agents put between the words of a person, as if they were a person's. */
+/** Texts that agents insert as if a person had written them. */
 const isAside = (text: string): boolean => /^(?:<system-reminder>|<<<BEGIN_)/.test(text);
 
 export function textOf(content: unknown): string {

@@ -1,4 +1,4 @@
-// The fake model itself: every dialect does what the prompt says, streaming and not.
+// The fake model: in every API it does what the prompt says, with and without streaming.
 import { expect, test } from "bun:test";
 import { startFakeModel } from "./fake-model.ts";
 import { type JsonObject, usagePerRequest } from "./fake-model-parts.ts";
@@ -67,7 +67,7 @@ for (const [api, asking] of Object.entries(dialects))
       expect(model.requests.every((request) => request.api === api && request.model === "m")).toBe(true);
     });
 
-test("a question that must be answered by JSON of a shape is no part of the script", async () => {
+test("a request for JSON of a given shape does not use up a step of the script", async () => {
   await using model = startFakeModel();
   const responseJsonSchema = { type: "object", properties: { next: { type: "string", enum: ["user"] } } };
   const body = {

@@ -7,7 +7,7 @@
 //   TOOL=N {…}   any tool call (repeatable)        SILENT       accept the request and never answer
 //   FIRST=text   text before the first tool call   ERR=529*2    an HTTP error, the first two times (ERR=400: always)
 // SLEEP and HOLD apply to text: to the answer, and with FIRST to the time between that block and the tool call.
-// A mark inside the JSON of TOOL belongs to the prompt in there (a subagent's): "\n" in it separates marks.
+// A mark inside the JSON of TOOL belongs to the prompt of a subagent; "\n" separates marks there.
 import { chat } from "./fake-model-chat.ts";
 import { gemini } from "./fake-model-gemini.ts";
 import { messages } from "./fake-model-messages.ts";
@@ -31,9 +31,9 @@ export interface FakeModel extends AsyncDisposable {
   /** Without a path: `${url}` for Anthropic and Gemini, `${url}/v1` for OpenAI. */
   url: string;
   requests: ModelRequest[];
-  /** Requests that were none of these APIs, as "METHOD /path". */
+  /** Requests to other paths, as "METHOD /path". */
   others: string[];
-  /** Lets every present and future HOLD of this name go on. */
+  /** Ends every HOLD of this name, also later ones. */
   release(name: string): void;
 }
 
@@ -175,7 +175,7 @@ function toolBlock({ name, command, input }: Script["calls"][number], tools: Too
   return call === null ? { kind: "text", text: "no shell tool was offered" } : { kind: "tool", id, ...call };
 }
 
-/** Something that fits: side questions only need an answer that can be read. */
+/** A value that matches the schema: a side question needs only a valid answer. */
 function sampleOf(schema: JsonObject): unknown {
   if (Array.isArray(schema["enum"])) return schema["enum"][0];
   const type = String(schema["type"]).toLowerCase();

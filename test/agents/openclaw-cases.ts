@@ -10,7 +10,7 @@ import {
   startGateway,
   untilStatus,
 } from "./drivers/openclaw.ts";
-import { type Headless, type World, waitFor } from "./rig.ts";
+import { type Headless, type TestHome, waitFor } from "./test-home.ts";
 
 const command = ["openclaw", "gateway", "run"];
 const one = { input: 1034, output: 56, cacheRead: 200, cacheWrite: 0 };
@@ -36,7 +36,7 @@ async function answersOf(client: Client): Promise<Record<string, unknown>> {
 }
 
 async function live(client: Client, sessions: CapturedSession[]): Promise<Capture> {
-  return { command, moment: "live", host: await answersOf(client), sessions };
+  return { command, moment: "live", server: await answersOf(client), sessions };
 }
 
 const dead = (ending: string, sessions: CapturedSession[]): Capture => ({ command, moment: "dead", ending, sessions });
@@ -53,18 +53,18 @@ const running = (activity: Expected["activity"], rest: Omit<Expected, "state" | 
 
 const session = ({ id }: Begun, pid: number | null, expected: Expected): CapturedSession => ({ id, pid, expected });
 
-const capture = (name: string, run: (world: World, client: Client, gateway: Headless) => Promise<Capture>) => ({
+const capture = (name: string, run: (world: TestHome, client: Client, gateway: Headless) => Promise<Capture>) => ({
   name,
-  run: async (world: World): Promise<Capture> => {
+  run: async (world: TestHome): Promise<Capture> => {
     const gateway = await startGateway(world);
     await using client = await Client.connect();
     return await run(world, client, gateway);
   },
 });
 
-type Making = (world: World, client: Client, pid: number) => Promise<CapturedSession>;
+type Making = (world: TestHome, client: Client, pid: number) => Promise<CapturedSession>;
 
-/** After ten seconds it would let the command go on by itself, and end the turn. */
+/** After ten seconds OpenClaw would move the command to the background and end the turn. */
 export const toolPrompt = (seconds: number): string =>
   `please ;; TOOL=exec ${JSON.stringify({ command: `sleep ${seconds}`, yieldMs: 120_000 })} ;; SAY=done`;
 
@@ -83,7 +83,7 @@ const inTool: Making = async (world, client, pid) => {
 };
 
 const approval: Making = async (world, client, pid) => {
-  // Stays until the world ends: without anybody to show it to it would be denied.
+  // The client stays connected: OpenClaw denies an approval that it can show to no client.
   await Client.connect(["approvals"]);
   const prompt = "please ;; BASH=touch asked ;; SAY=done";
   const begun = await begin(client, world, prompt, "guarded");

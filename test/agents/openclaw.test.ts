@@ -1,15 +1,15 @@
-// OpenClaw's gateway: what is said of its sessions, at each moment that fixtures are captured from, and what agentctl does to them.
+// OpenClaw's gateway: the status of its sessions at each moment that fixtures are captured from, and the acting commands.
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { act, acted, begin as beginAgentctl } from "./acting.ts";
-import { expectList, type Listed, list } from "./agentctl.ts";
+import { expectList, type Listed, list } from "./check-answers.ts";
 import { openclaw, patienceMs, sleeping, startGateway, token, untilStatus } from "./drivers/openclaw.ts";
 import { openclawCases, toolPrompt, untilDraining } from "./openclaw-cases.ts";
-import { createWorld, filesBelow, type Headless, type World, waitFor } from "./rig.ts";
+import { act, acted, begin as beginAgentctl } from "./run-commands.ts";
+import { createTestHome, filesBelow, type Headless, type TestHome, waitFor } from "./test-home.ts";
 
 const isMeant = process.env["ONLY"] === undefined || process.env["ONLY"].split(",").includes("openclaw");
-const world = () => createWorld({ agents: [openclaw] });
+const world = () => createTestHome({ agents: [openclaw] });
 const longMs = 400_000;
 
 describe.if(isMeant)("openclaw", () => {
@@ -30,7 +30,7 @@ describe.if(isMeant)("openclaw", () => {
 
   // One gateway for all of it: starting one takes longer than most of what is done here.
   describe("in a gateway", () => {
-    let shared: Promise<{ here: World; gateway: Headless }> | null = null;
+    let shared: Promise<{ here: TestHome; gateway: Headless }> | null = null;
     const there = () => {
       shared ??= startShared();
       return shared;
@@ -38,7 +38,7 @@ describe.if(isMeant)("openclaw", () => {
     afterAll(async () => await (await shared)?.here[Symbol.asyncDispose]());
 
     test(
-      "launched, waited for, continued, interrupted and stopped",
+      "a session is launched, waited for, continued, interrupted and stopped",
       async () => {
         const { here, gateway } = await there();
         const flags = ["--name", "painter", "--permission", "read"];
@@ -59,7 +59,7 @@ describe.if(isMeant)("openclaw", () => {
         await acted(here, ["send", id, toolPrompt(4321), "--permission", "bypass"]);
         const tool = await sleeping(here, 4321);
         expect(await settled(here, (row) => row.state === "running", id)).toMatchObject({
-          ...{ status: "working", hosted: true, permission: "full", process: { pid: gateway.pid } },
+          ...{ status: "working", served: true, permission: "full", process: { pid: gateway.pid } },
         });
         expect(await acted(here, ["interrupt", id])).toMatch(/is (?:interrupted|cut-off)$/);
         await untilStatus(here, id, "killed");
@@ -81,7 +81,7 @@ describe.if(isMeant)("openclaw", () => {
     );
 
     test(
-      "in the foreground, and ended with it",
+      "run ends its session when agentctl ends",
       async () => {
         const { here } = await there();
         expect(await acted(here, ["run", "openclaw", "please ;; SAY=forty-two"])).toBe("forty-two");
@@ -90,13 +90,13 @@ describe.if(isMeant)("openclaw", () => {
         running.kill("SIGINT");
         expect(await running.exited).toBe(130);
         expect(await running.stderr.text()).toMatch(
-          /stays in its host: (its turn was interrupted|no turn was going on)/,
+          /stays in its server: (its turn was interrupted|no turn was running)/,
         );
         await waitFor("the tool's end", () => !isSleeping(here, 4323));
         for (const prompt of [toolPrompt(4324), "please ;; HOLD=never"]) {
           const late = await act(here, ["run", "openclaw", prompt, "--max-time", "5s", "--json"]);
           expect([late.code, JSON.parse(late.out).status]).toEqual([10, "failed"]);
-          expect(late.err).toContain("--max-time 5s was over");
+          expect(late.err).toContain("--max-time 5s was reached");
         }
         expect(isSleeping(here, 4324)).toBe(false);
       },
@@ -110,7 +110,7 @@ describe.if(isMeant)("openclaw", () => {
       ["its own setting", true, true, true],
     ];
     test.each(permissions)(
-      "what it may do: %s",
+      "permission %s is kept",
       async (value, edited, ran, beyond) => {
         const { here } = await there();
         const name = value.replaceAll(" ", "-");
@@ -130,7 +130,7 @@ describe.if(isMeant)("openclaw", () => {
     );
 
     test(
-      "its token shows nowhere; suspended, what was written since its start is unknown",
+      "its token is printed nowhere; while it is suspended, sessions written since its start are unknown",
       async () => {
         const { here, gateway } = await there();
         const id = await acted(here, ["launch", "openclaw", "please ;; HOLD=never"]);
@@ -139,13 +139,11 @@ describe.if(isMeant)("openclaw", () => {
 
         gateway.signal("SIGSTOP");
         const { sessions, problems } = await list(here);
-        expect(problems.map(({ message }) => message)).toEqual(["the host is suspended"]);
+        expect(problems.map(({ message }) => message)).toEqual(["the server is suspended"]);
         expect([...new Set(sessions.map(({ state }) => state))]).toEqual(["unknown"]);
-        expect(sessions[0]?.reason).toMatch(/^its host ws:\/\/127\.0\.0\.1:\d+ does not answer$/);
-        const stopping = await act(here, ["stop", id]);
-        expect([stopping.code, stopping.err]).toEqual([8, expect.stringContaining("does not answer")]);
-        const launching = await act(here, ["launch", "openclaw", "hello", "--share"]);
-        expect([launching.code, launching.err]).toEqual([7, expect.stringContaining("the host is suspended")]);
+        expect(sessions[0]?.reasonCode).toBe("server-silent");
+        expect((await act(here, ["stop", id])).code).toBe(8);
+        expect((await act(here, ["launch", "openclaw", "hello", "--share"])).code).toBe(7);
         expect(await shownToPeople(here, id)).not.toContain(token);
         gateway.signal("SIGCONT");
         await settled(here, (row) => row.state === "running", id);
@@ -155,7 +153,7 @@ describe.if(isMeant)("openclaw", () => {
     );
 
     test(
-      "asked to end it lets its turn end first, and answers nobody meanwhile",
+      "a gateway that is shutting down finishes its turn and answers no requests",
       async () => {
         const { here, gateway } = await there();
         const id = await acted(here, ["launch", "openclaw", toolPrompt(4326)]);
@@ -163,7 +161,7 @@ describe.if(isMeant)("openclaw", () => {
         gateway.signal("SIGTERM");
         await untilDraining(gateway);
         const row = (await list(here)).sessions.find((session) => session.id === id);
-        expect([row?.state, row?.reason]).toEqual(["unknown", expect.stringContaining("does not answer")]);
+        expect([row?.state, row?.reasonCode]).toEqual(["unknown", "server-silent"]);
         process.kill(tool.pid);
         await gateway.exited;
         const { sessions, problems } = await list(here);
@@ -175,7 +173,7 @@ describe.if(isMeant)("openclaw", () => {
     );
   });
 
-  test("without a gateway nothing begins", async () => {
+  test("without a gateway launch fails", async () => {
     await using here = await world();
     const { code, err } = await act(here, ["launch", "openclaw", "hello"]);
     expect(code).toBe(7);
@@ -186,7 +184,7 @@ describe.if(isMeant)("openclaw", () => {
   });
 
   test(
-    "what has no gateway is unknown while it lives, and no row of its own",
+    "a local agent without a gateway makes sessions unknown, and is not a row of its own",
     async () => {
       await using here = await world();
       const id = "11111111-2222-4333-8444-555555555555";
@@ -195,7 +193,7 @@ describe.if(isMeant)("openclaw", () => {
       const tool = await sleeping(here, 4325);
       const { sessions } = await list(here);
       expect(sessions.map((row) => [row.id, row.state])).toEqual([[id, "unknown"]]);
-      expect(sessions[0]?.reason).toContain("does not answer");
+      expect(sessions[0]?.reasonCode).toBe("server-silent");
       process.kill(tool.pid);
       await alone.exited;
       expect(await outcomeOf(here, id)).toMatchObject({ status: "completed" });
@@ -205,7 +203,7 @@ describe.if(isMeant)("openclaw", () => {
 });
 
 /** Its token stands in its environment alone. */
-async function startShared(): Promise<{ here: World; gateway: Headless }> {
+async function startShared(): Promise<{ here: TestHome; gateway: Headless }> {
   const here = await world();
   const settings = join(openclaw.home(here), "openclaw.json");
   const own = JSON.parse(readFileSync(settings, "utf8"));
@@ -214,7 +212,7 @@ async function startShared(): Promise<{ here: World; gateway: Headless }> {
 }
 
 /** Everything that agentctl says and keeps. */
-async function shownToPeople(here: World, id: string): Promise<string> {
+async function shownToPeople(here: TestHome, id: string): Promise<string> {
   const shown: string[] = [];
   const questions = [["why", id], ["status", id, "--json"], ["list", "-a", "--json"], ["doctor"], ["logs", id]];
   for (const args of [...questions, ["adapters"]]) {
@@ -226,8 +224,8 @@ async function shownToPeople(here: World, id: string): Promise<string> {
   return shown.join("\n");
 }
 
-/** A gateway may be too busy to answer within a look: then agentctl says that it does not know, and is asked again. */
-const settled = (here: World, isDone: (row: Listed) => boolean, id: string): Promise<Listed> =>
+/** A busy gateway may not answer in time. agentctl then reports unknown, so this asks agentctl again. */
+const settled = (here: TestHome, isDone: (row: Listed) => boolean, id: string): Promise<Listed> =>
   waitFor(
     `a word about ${id}`,
     async () => {
@@ -237,7 +235,7 @@ const settled = (here: World, isDone: (row: Listed) => boolean, id: string): Pro
     { deadlineMs: patienceMs },
   );
 
-const outcomeOf = (here: World, id: string): Promise<Listed> => settled(here, (row) => row.state === "stopped", id);
+const outcomeOf = (here: TestHome, id: string): Promise<Listed> => settled(here, (row) => row.state === "stopped", id);
 
-const isSleeping = (here: World, seconds: number): boolean =>
+const isSleeping = (here: TestHome, seconds: number): boolean =>
   here.processes().some(({ argv }) => argv.join(" ") === `sleep ${seconds}`);

@@ -1,8 +1,8 @@
 // OpenCode's server, its questions and its subagents: what the standard schedules do not have.
 import type { Capture, CaptureCase, Expected } from "./case.ts";
 import { opencode, rows, writeSettings } from "./drivers/opencode.ts";
-import { asked } from "./life.ts";
-import { type Headless, type World, waitFor } from "./rig.ts";
+import { asked } from "./lifecycle-steps.ts";
+import { type Headless, type TestHome, waitFor } from "./test-home.ts";
 
 const port = 28_501;
 /** Must never show anywhere. */
@@ -14,8 +14,7 @@ export interface Server {
   get(path: string): Promise<unknown>;
 }
 
-/** A server that answers. */
-async function startServer(world: World, command = ["opencode", "serve"]): Promise<Server> {
+async function startServer(world: TestHome, command = ["opencode", "serve"]): Promise<Server> {
   const agent = world.start([...command, "--port", String(port)], { env: { OPENCODE_SERVER_PASSWORD: password } });
   await waitFor("a server", () => /listening on/.test(agent.stdout()), { deadlineMs: 120_000, explain: agent.stderr });
   const headers = { authorization: `Basic ${btoa(`opencode:${password}`)}`, "content-type": "application/json" };
@@ -59,7 +58,7 @@ const listed = async ({ get }: Server, path: string): Promise<boolean> => ((awai
 export function opencodeCases(): CaptureCase[] {
   return [
     {
-      name: "hosted-working",
+      name: "served-working",
       async run(world) {
         const server = await startServer(world);
         const prompt = "hello ;; HOLD=answer ;; SAY=done";
@@ -69,7 +68,7 @@ export function opencodeCases(): CaptureCase[] {
       },
     },
     {
-      name: "hosted-approval",
+      name: "served-approval",
       async run(world) {
         writeSettings(world, { permission: { bash: "ask" } });
         const server = await startServer(world);
@@ -81,7 +80,7 @@ export function opencodeCases(): CaptureCase[] {
       },
     },
     {
-      name: "hosted-question",
+      name: "served-question",
       async run(world) {
         const server = await startServer(world);
         const id = await prompted(server, ask);
@@ -96,7 +95,7 @@ export function opencodeCases(): CaptureCase[] {
       },
     },
     {
-      name: "hosted-subagent-asks",
+      name: "served-subagent-asks",
       async run(world) {
         writeSettings(world, { permission: { bash: "ask" } });
         const server = await startServer(world);
@@ -108,7 +107,7 @@ export function opencodeCases(): CaptureCase[] {
       },
     },
     {
-      name: "hosted-over",
+      name: "served-over",
       async run(world) {
         const server = await startServer(world);
         const prompt = "hello ;; SAY=done";
@@ -138,7 +137,7 @@ export function opencodeCases(): CaptureCase[] {
           const [child] = rows(world, "SELECT id, parent_id FROM session WHERE parent_id IS NOT NULL");
           const parts = rows(world, "SELECT data FROM part").map(({ data }) => String(data));
           const isTold = parts.some((data) => data.includes('"sessionId"') && data.includes('"running"'));
-          // Its prompt stands there before its answer has a row: until then nobody can tell.
+          // The prompt is written before its answer has a row, so the turn is unclear until then.
           const isAnswering = child !== undefined && opencode.sign(world, String(child["id"])) === "prompted";
           return isAnswering && isTold && String(child["parent_id"]);
         };

@@ -1,10 +1,22 @@
 // The schedules that fixtures of every driven agent are captured from.
-import { acted, endlessTool, toolBegun } from "./acting.ts";
-import { rowOf } from "./agentctl.ts";
+
 import type { Capture, CaptureCase, CapturedSession, Expected } from "./case.ts";
+import { rowOf } from "./check-answers.ts";
 import { type Effect, oneOf, type RealAgent, type Signal } from "./driver.ts";
-import { asked, ended, inTool, inTurn, type Life, openInterface, recorded, say, toolPrompt, toolSign } from "./life.ts";
-import { type Ending, type World, waitFor } from "./rig.ts";
+import {
+  asked,
+  ended,
+  inTool,
+  inTurn,
+  type Life,
+  openInterface,
+  recorded,
+  say,
+  toolPrompt,
+  toolSign,
+} from "./lifecycle-steps.ts";
+import { acted, endlessTool, toolBegun } from "./run-commands.ts";
+import { type Ending, type TestHome, waitFor } from "./test-home.ts";
 
 export const standardCases = (driver: RealAgent): CaptureCase[] =>
   [
@@ -67,7 +79,7 @@ function headlessCases(driver: RealAgent): CaptureCase[] {
   const dead = async (command: string[], exited: Promise<Ending>, sessions: CapturedSession[]): Promise<Capture> => ({
     ...{ command, moment: "dead", ending: inWords(await exited), sessions },
   });
-  const complete = async (world: World, prompt: string): Promise<string> => {
+  const complete = async (world: TestHome, prompt: string): Promise<string> => {
     await world.start(driver.headless(world, prompt)).exited;
     return driver.sessions(world)[0] ?? "";
   };
@@ -101,7 +113,7 @@ function headlessCases(driver: RealAgent): CaptureCase[] {
       : [
           {
             name: "error",
-            async run(world: World) {
+            async run(world: TestHome) {
               const prompt = "fail ;; ERR=400";
               const agent = world.start(driver.headless(world, prompt));
               await agent.exited;
@@ -155,7 +167,7 @@ function endings(driver: RealAgent): CaptureCase[] {
       .filter((moment) => leaves(driver.ends[signal][moment]))
       .map((moment) => ({
         name: moment === "turn" ? signal.toLowerCase() : `${signal.toLowerCase()}-in-tool`,
-        async run(world: World): Promise<Capture> {
+        async run(world: TestHome): Promise<Capture> {
           const life = await (moment === "turn" ? inTurn(world, driver) : inTool(world, driver));
           process.kill(life.pid, signal);
           await ended(world, life);
@@ -197,7 +209,7 @@ function interfaceCases(driver: RealAgent): CaptureCase[] {
     ...facts(driver, prompt, 1),
   };
   const opened = async (
-    world: World,
+    world: TestHome,
   ): Promise<{ id: string; pid: number } & Awaited<ReturnType<typeof openInterface>>> => {
     const at = await openInterface(world, driver, screen.command(world));
     await say(driver, at.tui, prompt);
@@ -205,7 +217,7 @@ function interfaceCases(driver: RealAgent): CaptureCase[] {
     const id = await recorded(world, driver, [], {}, "ended");
     return { ...at, id };
   };
-  const busy = async (world: World, id: string): Promise<void> => {
+  const busy = async (world: TestHome, id: string): Promise<void> => {
     await asked(world, "HOLD=again");
     await waitFor("its prompt", () => driver.sign(world, id) === "prompted");
   };
@@ -233,7 +245,7 @@ function interfaceCases(driver: RealAgent): CaptureCase[] {
       : [
           {
             name: "tui-escape",
-            async run(world: World): Promise<Capture> {
+            async run(world: TestHome): Promise<Capture> {
               const { tui, pid, id } = await opened(world);
               await say(driver, tui, "again ;; HOLD=again");
               await busy(world, id);
@@ -250,7 +262,7 @@ function interfaceCases(driver: RealAgent): CaptureCase[] {
       : [
           {
             name: "tui-closed",
-            async run(world: World): Promise<Capture> {
+            async run(world: TestHome): Promise<Capture> {
               const { tui, pid, id } = await opened(world);
               await say(driver, tui, "again ;; HOLD=again");
               await busy(world, id);
@@ -267,7 +279,7 @@ function interfaceCases(driver: RealAgent): CaptureCase[] {
       : [
           {
             name: "tui-approval",
-            async run(world: World): Promise<Capture> {
+            async run(world: TestHome): Promise<Capture> {
               approval.setUp?.(world);
               const { tui, pid } = await openInterface(
                 world,

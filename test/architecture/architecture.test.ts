@@ -1,8 +1,8 @@
-// The shape of the house: who may import whom, what no file may contain, what every adapter must bring.
+// The architecture: allowed imports, forbidden code, and the required parts of every adapter.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, normalize, relative } from "node:path";
-import { adapters } from "../../src/adapters/registry.ts";
+import { adapters } from "../../src/agents/registry.ts";
 
 const root = join(import.meta.dir, "../..");
 
@@ -36,11 +36,13 @@ const layers: Record<string, readonly string[]> = {
   core: [],
   lib: [],
   sys: ["lib"],
-  adapters: ["core"],
-  observe: ["core", "adapters", "lib", "sys"],
-  control: ["core", "adapters", "observe", "lib", "sys"],
+  agents: ["core"],
+  observe: ["core", "agents", "lib", "sys"],
+  control: ["core", "agents", "observe", "lib", "sys"],
+  words: ["core", "lib"],
+  service: ["core", "agents", "observe", "control", "words", "lib", "sys"],
   demo: ["lib", "sys"],
-  cli: ["core", "adapters", "observe", "control", "demo", "lib", "sys"],
+  cli: ["service", "words", "core", "agents", "observe", "control", "demo", "lib", "sys"],
 };
 
 const layerOf = (path: string): string => relative("src", path).split("/")[0] ?? "";
@@ -60,6 +62,28 @@ describe("imports", () => {
     expect(wrong).toEqual([]);
   });
 
+  /** The files of the command line that import more than types from a path below src. */
+  const commandsImporting = (pattern: string): string[] =>
+    all
+      .filter(({ path }) => layerOf(path) === "cli" && !path.startsWith("src/cli/hidden/"))
+      .filter(({ text }) =>
+        new RegExp(`(?:^import (?!type )[^;]*?from |import\\()"\\.\\./(?:${pattern})`, "m").test(text),
+      )
+      .map(({ path }) => path);
+
+  test("the command line calls control, observe and agents only through the service; hidden commands are no front door", () => {
+    expect(commandsImporting("control/|agents/|observe/(?!failure\\.ts)")).toEqual([]);
+    // The text of a system error, for files that a person names.
+    expect(commandsImporting("observe/failure").sort()).toEqual(
+      ["compare", "demo", "prompt", "sweep"].map((name) => `src/cli/${name}.ts`),
+    );
+  });
+
+  test("the command line uses types of core, failures and exit codes: rules are in the service", () => {
+    expect(commandsImporting("core/(?!failure\\.ts|failure-exits\\.ts|problem\\.ts)")).toEqual([]);
+    expect(commandsImporting("core/")).not.toEqual([]);
+  });
+
   test("every folder of src is a layer", () => {
     const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
     expect(folders.map(({ name }) => name).sort()).toEqual(Object.keys(layers).sort());
@@ -73,7 +97,7 @@ describe("imports", () => {
 
   test("core and adapters are pure: no node:*, no bun, no globals of the machine", () => {
     const wrong = all
-      .filter(({ path }) => ["core", "adapters"].includes(layerOf(path)))
+      .filter(({ path }) => ["core", "agents"].includes(layerOf(path)))
       .filter(({ text, imports }) => {
         const outside = imports.some((target) => !target.startsWith("src/"));
         return (
@@ -115,6 +139,35 @@ describe("no file has", () => {
     expect(shared.filter(({ text }) => /agent === "/.test(text)).map(({ path }) => path)).toEqual([]);
   });
 
+  test("a signal handler or a printer in control or service: front doors have them", () => {
+    const inner = all.filter(({ path }) => ["control", "service"].includes(layerOf(path)));
+    const pattern = /process\.on\(|\bcontext\.(?:out|err)\b|writeOut|writeErr|sys\/stdin\.ts/;
+    expect(inner.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("a type name that another file declares, too: one name has one meaning", () => {
+    const declared = all.flatMap(({ path, text }) =>
+      [...text.matchAll(/^(?:export )?(?:interface|class|type) ([A-Z]\w*)/gm)].map(([, name]) => ({ name, path })),
+    );
+    const byName = Map.groupBy(declared, ({ name }) => name);
+    expect([...byName.values()].filter(({ length }) => length > 1)).toEqual([]);
+    expect(byName.size).toBeGreaterThan(200);
+  });
+
+  test("a sentence for people in core, agents or observe: they give codes, and src/words has the sentences", () => {
+    const quiet = all.filter(({ path }) => ["core", "agents", "observe"].includes(layerOf(path)));
+    const sentence =
+      /\b(?:why|reason|doubt|detail|message)\b(?:: [\w| ]+)?\s*[:=]\s*(["'`])(?:(?!\1).)* (?:(?!\1).)*\1/g;
+    const found = quiet.flatMap(({ path, text }) => [...text.matchAll(sentence)].map(([words]) => `${path}: ${words}`));
+    expect(found).toEqual([]);
+  });
+
+  test("a reason or a doubt inside of a text: without src/words it would read [object Object]", () => {
+    const outside = all.filter(({ path }) => layerOf(path) !== "words");
+    const printed = /\$\{[^}]*\b(?:status\.why|turn\.why|turn\.doubt|session\.reason|problem\.detail)\}/;
+    expect(outside.filter(({ text }) => printed.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
   test("more than 400 lines", () => {
     expect(all.filter(({ text }) => text.split("\n").length > 400).map(({ path }) => path)).toEqual([]);
   });
@@ -123,9 +176,9 @@ describe("no file has", () => {
 describe("what a terminal gets", () => {
   const having = (pattern: RegExp): string[] => all.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
 
-  test("comes from the printer; help and version, which are constants, from sys/first.ts", () => {
+  test("comes from the printer; help and version, which are constants, from sys/write-early.ts", () => {
     expect(having(/process\.(?:stdout|stderr)\b(?! costs)|\bconsole\.|\bstdout\.write|process\.report/)).toEqual([]);
-    expect(having(/Bun\.(?:stdout|stderr)/)).toEqual(["src/sys/first.ts"]);
+    expect(having(/Bun\.(?:stdout|stderr)/)).toEqual(["src/sys/write-early.ts"]);
     // A number that is not a file of ours: elsewhere writeSync gets what openSync has just given.
     expect(having(/writeSync\([12],|writeSync\(fd,.*written/).sort()).toEqual([
       "src/lib/atomic-file.ts",
@@ -143,7 +196,7 @@ describe("what a terminal gets", () => {
     expect(having(/(?<!function )showCommand\(/)).toEqual(["src/cli/demo.ts"]);
     expect(having(/(?<!function )becomeProgram\(/).sort()).toEqual([
       "src/cli/attach.ts",
-      "src/cli/exec-agent.ts",
+      "src/cli/hidden/exec-agent.ts",
       "src/cli/resume.ts",
     ]);
   });
@@ -151,7 +204,7 @@ describe("what a terminal gets", () => {
   test("as JSON is cleaned before it is written: afterwards a sequence could take a quote along", () => {
     const commands = all.filter(({ path, text }) => layerOf(path) === "cli" && text.includes("JSON.stringify"));
     // The fingerprint of a watched list, and what a child hands to its parent.
-    expect(commands.map(({ path }) => path).sort()).toEqual(["src/cli/list.ts", "src/cli/read-store.ts"]);
+    expect(commands.map(({ path }) => path).sort()).toEqual(["src/cli/hidden/read-store.ts", "src/cli/list.ts"]);
   });
 });
 
@@ -163,7 +216,12 @@ describe("a file is opened", () => {
     expect(calls(/\breadFile(?:Sync)?\(|createReadStream|Bun\.file|from "node:fs\/promises"/).sort()).toEqual(
       [
         // /proc.
-        ...["src/observe/maps.ts", "src/observe/mounts.ts", "src/observe/ports.ts", "src/observe/processes.linux.ts"],
+        ...[
+          "src/observe/memory-maps.ts",
+          "src/observe/mounts.ts",
+          "src/observe/ports.ts",
+          "src/observe/processes.linux.ts",
+        ],
         "src/sys/trusted-folders.ts",
         // Its own function of this name: a person may well name a pipe, and Ctrl-C ends the waiting.
         "src/cli/prompt.ts",
@@ -173,7 +231,7 @@ describe("a file is opened", () => {
       "src/cli/prompt.ts",
       "src/cli/sweep.ts",
       // The prompt that it has just made.
-      "src/control/launch.ts",
+      "src/control/start-agent.ts",
       "src/observe/files.ts",
       "src/sys/file-lock.ts",
       "src/sys/scratch.ts",
@@ -192,7 +250,7 @@ describe("a file is opened", () => {
     expect(writes.filter(({ words }) => !/"wx"|O_NOFOLLOW/.test(words))).toEqual([]);
     expect(writes.length).toBeGreaterThan(5);
     // Into a folder that was made for one command.
-    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/git-view.ts"]);
+    expect(calls(/\b(?:writeFile|appendFile)(?:Sync)?\(/)).toEqual(["src/control/git/git-view.ts"]);
   });
 });
 
@@ -211,7 +269,7 @@ test("src/lib has these files and no domain words", () => {
 
 describe("every adapter", () => {
   test.each(adapters.map(({ agent }) => agent))("%s has a note and captured cases", (agent) => {
-    expect(existsSync(join(root, "src/adapters", `${agent}.md`))).toBe(true);
+    expect(existsSync(join(root, "src/agents", agent, "README.md"))).toBe(true);
     const cases = join(root, "test/fixtures", agent);
     const folders = existsSync(cases)
       ? readdirSync(cases).filter((name) => statSync(join(cases, name)).isDirectory())
@@ -219,13 +277,11 @@ describe("every adapter", () => {
     expect(folders.length).toBeGreaterThan(0);
   });
 
-  test("file is in the registry", () => {
-    const shared = ["adapter.ts", "argv.ts", "fields.ts", "invocation.ts", "registry.ts"];
-    const files = all.filter(({ path }) => layerOf(path) === "adapters").map(({ path }) => basename(path));
-    // A long adapter may have parts: codex.ts, codex-lines.ts.
-    const isPart = (name: string): boolean => adapters.some(({ agent }) => name.startsWith(`${agent}-`));
-    const agents = files.filter((name) => !shared.includes(name) && !isPart(name));
-    expect(agents.sort()).toEqual(adapters.map(({ agent }) => `${agent}.ts`).sort());
+  test("folder is in the registry, and every agent in the registry has a folder", () => {
+    const folders = readdirSync(join(root, "src/agents"), { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    );
+    expect(folders.map(({ name }) => name).sort()).toEqual(adapters.map(({ agent }) => agent).sort());
   });
 });
 

@@ -1,11 +1,15 @@
-// A planted bug whose place is gone hunts nothing.
+// The pattern of each planted bug (test/mutants) matches exactly one place in the source: without a match it would test nothing.
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { mutants } from "../mutants/mutants.ts";
+import { findPlaces, parseCode } from "../mutants/pattern.ts";
+import { readSources } from "../mutants/sources.ts";
 
-test("every planted bug has one place in its file", () => {
-  const timesIn = ({ file, find }: (typeof mutants)[number]): number =>
-    readFileSync(join(import.meta.dir, "../..", file), "utf8").split(find).length - 1;
-  expect(mutants.filter((mutant) => timesIn(mutant) !== 1).map(({ name }) => name)).toEqual([]);
+test("every planted bug matches exactly one place", () => {
+  const code = parseCode(readSources(resolve(import.meta.dir, "../..")));
+  const misplaced = mutants.flatMap(({ name, pattern, inside }) => {
+    const places = findPlaces(code, pattern, inside);
+    return places.length === 1 ? [] : [{ name, pattern, inside, places: places.map(({ source }) => source.path) }];
+  });
+  expect(misplaced).toEqual([]);
 });

@@ -1,9 +1,9 @@
-// agentctl attach: to the tmux pane that a session runs in, in real tmux servers; elsewhere it says where the session is.
+// agentctl attach goes to the tmux pane of a session, with real tmux servers; without a pane it says where the session runs.
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
-import { AtTerminal, Host, isAlive, recordPath, Stage, Tmux, until } from "./live.ts";
-import { binary, type Listed } from "./world.ts";
+import { binary, type Listed } from "./test-home.ts";
+import { AtTerminal, isAlive, recordPath, Server, ServerTestHome, Tmux, until } from "./test-home-servers.ts";
 
 const agentWords = (id: string): string[] => [binary, "demo-agent", "--session-id", id, "prompt:x", "end", "idle"];
 
@@ -13,7 +13,7 @@ interface Placed extends Listed {
 }
 
 /** Two sessions of one server; the agent is in the second pane of the second window of the second one. */
-async function agentInTmux(stage: Stage, tmux: Tmux): Promise<{ id: string; pane: string }> {
+async function agentInTmux(stage: ServerTestHome, tmux: Tmux): Promise<{ id: string; pane: string }> {
   const id = crypto.randomUUID();
   await tmux.open("-s", "first", "cat");
   await tmux.open("-s", "my work", "cat");
@@ -26,9 +26,9 @@ async function agentInTmux(stage: Stage, tmux: Tmux): Promise<{ id: string; pane
   return { id, pane };
 }
 
-describe("from outside of tmux", () => {
-  test("this terminal becomes a client at the pane", async () => {
-    await using stage = new Stage();
+describe("from outside tmux", () => {
+  test("this terminal becomes a tmux client that shows the pane", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const { id, pane } = await agentInTmux(stage, tmux);
     const here = new AtTerminal(stage, [binary, "attach", id]);
@@ -38,21 +38,21 @@ describe("from outside of tmux", () => {
     expect(await here.ended()).toBe(0);
   });
 
-  test("without a terminal it says the command", async () => {
-    await using stage = new Stage();
+  test("without a terminal it prints the command", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const { id } = await agentInTmux(stage, tmux);
     const { code, out, err } = await stage.run(["attach", id]);
     expect([code, out]).toEqual([5, ""]);
     expect(err).toMatch(
       new RegExp(
-        `^agentctl: ${id.slice(0, 8)} is in tmux pane my work:1.1\n  tmux -S \\S+ attach-session -t 'my work'\n$`,
+        `^agentctl: ${id.slice(0, 8)} is in tmux pane my work:1.1\n  run in a terminal: tmux -S \\S+ attach-session -t 'my work'\n$`,
       ),
     );
   });
 
   test("a second server is found by the session's own environment", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     await new Tmux(stage).open("-s", "main", "cat");
     const other = new Tmux(stage, "other");
     const { id, pane } = await agentInTmux(stage, other);
@@ -60,8 +60,8 @@ describe("from outside of tmux", () => {
     await until("the client", async () => (await other.clients()) === `${here.pid} my work ${pane}`);
   });
 
-  test("a pane is found by its terminal, without any variable of tmux, in the C locale, too", async () => {
-    await using stage = new Stage();
+  test("a pane is found by its terminal, without tmux variables, also in the C locale", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const id = crypto.randomUUID();
     const pane = await tmux.open("-s", "Büro", "env", "-u", "TMUX", "-u", "TMUX_PANE", ...agentWords(id));
@@ -73,9 +73,8 @@ describe("from outside of tmux", () => {
   });
 });
 
-describe("from inside of tmux", () => {
-  /** A client that looks at a shell in the session "first". */
-  async function clientAtShell(stage: Stage, tmux: Tmux): Promise<{ client: AtTerminal; shell: string }> {
+describe("from inside tmux", () => {
+  async function clientAtShell(stage: ServerTestHome, tmux: Tmux): Promise<{ client: AtTerminal; shell: string }> {
     const shell = await tmux.run("new-window", "-t", "first:", "-P", "-F", "#{pane_id}", "/bin/sh");
     const client = new AtTerminal(stage, [...tmux.command, "attach-session", "-t", "first"]);
     await until("the client", async () => (await tmux.clients()) === `${client.pid} first ${shell}`);
@@ -85,8 +84,8 @@ describe("from inside of tmux", () => {
   const typeAttach = (tmux: Tmux, shell: string, id: string): Promise<string> =>
     tmux.run("send-keys", "-t", shell, `'${binary}' attach ${id}; echo "code=$?."`, "Enter");
 
-  test("the client goes to session, window and pane", async () => {
-    await using stage = new Stage();
+  test("the client switches to the session, window and pane", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const { id, pane } = await agentInTmux(stage, tmux);
     const { client, shell } = await clientAtShell(stage, tmux);
@@ -95,8 +94,8 @@ describe("from inside of tmux", () => {
     await until("its answer", async () => /^code=0\.$/m.test(await tmux.screen(shell)));
   });
 
-  test("to a pane of the same window", async () => {
-    await using stage = new Stage();
+  test("the client switches to a pane of the same window", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const id = crypto.randomUUID();
     const shell = await tmux.open("-s", "main", "/bin/sh");
@@ -108,8 +107,8 @@ describe("from inside of tmux", () => {
     await until("the move", async () => (await tmux.clients()) === `${client.pid} main ${pane}`);
   });
 
-  test("another server cannot be shown inside of this one: it says how", async () => {
-    await using stage = new Stage();
+  test("a pane of another tmux server is refused with the command to use", async () => {
+    await using stage = new ServerTestHome();
     const [here, there] = [new Tmux(stage), new Tmux(stage, "other")];
     const { id } = await agentInTmux(stage, there);
     await here.open("-s", "first", "cat");
@@ -117,13 +116,13 @@ describe("from inside of tmux", () => {
     await typeAttach(here, shell, id);
     await until("its answer", async () => /^code=5\.$/m.test(await here.screen(shell)));
     expect(await here.screen(shell)).toMatch(
-      /is in tmux pane my work:1\.1, .*\n +detach, then: tmux -S \S+ attach-session/,
+      /is in tmux pane my work:1\.1 of another tmux server\n +detach, then run: tmux -S \S+ attach-session/,
     );
     expect(await here.clients()).toBe(`${client.pid} first ${shell}`);
   });
 
-  test("where nobody is attached there is nobody to take along", async () => {
-    await using stage = new Stage();
+  test("without an attached client it is refused", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const { id } = await agentInTmux(stage, tmux);
     const shell = await tmux.run("new-window", "-t", "first:", "-P", "-F", "#{pane_id}", "/bin/sh");
@@ -132,9 +131,9 @@ describe("from inside of tmux", () => {
   });
 });
 
-describe("a terminal inside of a pane's terminal", () => {
-  test("is the pane's", async () => {
-    await using stage = new Stage();
+describe("a terminal inside a pane", () => {
+  test("belongs to the pane", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const id = crypto.randomUUID();
     const command = agentWords(id).join(" ");
@@ -159,8 +158,8 @@ describe("a terminal inside of a pane's terminal", () => {
     await until("the client", async () => (await tmux.clients()) === `${here.pid} main ${pane}`);
   });
 
-  test("a terminal that only inherited the pane's name is not", async () => {
-    await using stage = new Stage();
+  test("does not belong to the pane if it only inherited TMUX_PANE", async () => {
+    await using stage = new ServerTestHome();
     const tmux = new Tmux(stage);
     const pane = await tmux.open("-s", "main", "cat");
     const TMUX = `${await tmux.ask(pane, "#{socket_path}")},${await tmux.ask(pane, "#{pid}")},0`;
@@ -174,7 +173,7 @@ describe("a terminal inside of a pane's terminal", () => {
 });
 
 test("list and status name the pane", async () => {
-  await using stage = new Stage();
+  await using stage = new ServerTestHome();
   const { id } = await agentInTmux(stage, new Tmux(stage));
   const outside = stage.start(["prompt:x", "end", "idle"]);
   await stage.until(outside.id, "idle");
@@ -185,9 +184,9 @@ test("list and status name the pane", async () => {
   expect((await stage.run(["status", id], { env: { LC_ALL: "C" } })).out).toContain("my work:1.1");
 });
 
-describe("where it cannot go", () => {
-  test("another terminal: host, terminal and pid", async () => {
-    await using stage = new Stage();
+describe("without a pane", () => {
+  test("a session in another terminal is named with terminal and pid", async () => {
+    await using stage = new ServerTestHome();
     const id = crypto.randomUUID();
     const agent = new AtTerminal(stage, agentWords(id));
     const { tty } = (await stage.until(id, "idle")) as Placed;
@@ -195,13 +194,13 @@ describe("where it cannot go", () => {
     const ref = id.slice(0, 8);
     expect([code, out]).toEqual([5, ""]);
     expect(err).toBe(
-      `agentctl: ${ref} runs on ${hostname()} at ${tty} (pid ${agent.pid}), which is no tmux pane\n  go to the window of ${tty}, or follow it here: agentctl logs -f ${ref}\n`,
+      `agentctl: cannot attach: ${ref} runs on ${hostname()} at ${tty} (pid ${agent.pid}), outside tmux\n  go to the window of ${tty}, or follow it here: agentctl logs -f ${ref}\n`,
     );
     expect(isAlive(agent.pid)).toBe(true);
   });
 
-  test("a machine without tmux", async () => {
-    await using stage = new Stage();
+  test("a host without tmux is an error with a hint", async () => {
+    await using stage = new ServerTestHome();
     const id = crypto.randomUUID();
     const agent = new AtTerminal(stage, agentWords(id), { env: { TMUX: "/nowhere,1,0", TMUX_PANE: "%0" } });
     await stage.until(id, "idle");
@@ -214,8 +213,8 @@ describe("where it cannot go", () => {
     expect(JSON.parse(out)).toMatchObject({ complete: true, sessions: [{ id, tmux: null }] });
   });
 
-  test("launched in the background: logs -f", async () => {
-    await using stage = new Stage();
+  test("a background session is refused with a hint to logs -f", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.launch("ask:question:Which?");
     const { code, err } = await stage.run(["attach", id]);
     expect(code).toBe(5);
@@ -223,18 +222,18 @@ describe("where it cannot go", () => {
     expect(err).toContain(`  agentctl logs -f ${id.slice(0, 8)} follows it`);
   });
 
-  test("stopped: resume", async () => {
-    await using stage = new Stage();
+  test("a stopped session is refused with a hint to resume", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     expect(await stage.run(["attach", id])).toEqual({
       code: 5,
       out: "",
-      err: `agentctl: ${id.slice(0, 8)} is not running: there is nowhere to go\n  agentctl resume ${id.slice(0, 8)} reopens it here\n`,
+      err: `agentctl: nothing to attach to: ${id.slice(0, 8)} is not running\n  agentctl resume ${id.slice(0, 8)} reopens it here\n`,
     });
   });
 
-  test("unknown is not stopped", async () => {
-    await using stage = new Stage();
+  test("an unknown session is not called stopped", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     rmSync(recordPath(stage, id));
     mkdirSync(recordPath(stage, id));
@@ -243,13 +242,13 @@ describe("where it cannot go", () => {
     expect(err).toContain(`cannot tell whether ${id.slice(0, 8)} is running`);
   });
 
-  test("in a host", async () => {
-    await using stage = new Stage();
-    const host = new Host(stage);
-    const id = await host.start("Fix it");
+  test("a served session is refused with the server's address", async () => {
+    await using stage = new ServerTestHome();
+    const server = new Server(stage);
+    const id = await server.start("Fix it");
     const { code, err } = await stage.run(["attach", id]);
     expect(code).toBe(5);
-    expect(err).toContain(`is in a host on ${hostname()} (pid ${host.pid}), without a terminal of its own`);
-    expect(err).toContain(`agentctl resume ${id.slice(0, 8)} opens an interface on it here`);
+    expect(err).toContain(`runs in a server on ${hostname()} (pid ${server.pid}), without a terminal`);
+    expect(err).toContain(`agentctl resume ${id.slice(0, 8)} opens an interface to it here`);
   });
 });

@@ -1,12 +1,12 @@
-// What sessions changed, and several of them side by side.
+// agentctl diff and compare: the changes of one session, and of several side by side.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
-import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "./test-home-repository.ts";
 
-const over = async (here: RepositoryWorld, prompt: string, ...args: string[]): Promise<string> => {
+const over = async (here: RepositoryTestHome, prompt: string, ...args: string[]): Promise<string> => {
   const { out, err } = await here.launchHere(prompt, ...args);
   if (out === "") throw new Error(err);
   await here.agentctl("wait", out.trim(), "--until", "stopped");
@@ -16,8 +16,8 @@ const over = async (here: RepositoryWorld, prompt: string, ...args: string[]): P
 const commits = "git -c user.name=A -c user.email=a@b commit -qam two";
 
 describe("diff", () => {
-  test("holds what was committed, what was not, and files that git does not know; the index stays as it is", async () => {
-    await using here = await repositoryWorld();
+  test("shows commits, uncommitted changes and untracked files, and does not touch the index", async () => {
+    await using here = await createRepositoryHome();
     const id = await over(
       here,
       `tool:echo two > file; ${commits}; echo three > sub/file; echo new > 'n w'; echo x > ignored; echo ignored > .gitignore`,
@@ -31,8 +31,8 @@ describe("diff", () => {
     expect((await here.here("diff", id, "--stat")).out).toContain("4 files changed");
   });
 
-  test("what was there before it began is not its own, and named; also for who works below the top of a repository", async () => {
-    await using here = await repositoryWorld();
+  test("leaves out changes from before the session and names them, also for a session in a subfolder", async () => {
+    await using here = await createRepositoryHome();
     const write = (name: string, text: string) => writeFileSync(join(here.repository, name), text);
     write("file", "mine\n");
     write("notes *", "mine, too\n");
@@ -40,14 +40,14 @@ describe("diff", () => {
     const id = await over(here, "tool:echo theirs >> both; echo theirs > new");
     const { out, err } = await here.here("diff", id, "--stat");
     expect(out).toMatch(/ both .* new .* 2 files changed/s);
-    expect(err).toBe("agentctl: not in here, last touched before it began: file, notes *\n");
+    expect(err).toBe("agentctl: left out, last changed before it started: file, notes *\n");
     const below = await here.launched("tool:echo x > file", "--cwd", join(here.repository, "sub"), "--share");
     await here.agentctl("wait", below);
     expect((await here.here("diff", below)).out).toContain("b/sub/file");
   });
 
-  test("killed, it leaves an index behind; the next one removes it", async () => {
-    await using here = await repositoryWorld();
+  test("removes the temporary index of a killed diff", async () => {
+    await using here = await createRepositoryHome();
     const id = await over(here, "say:x");
     const temporary = here.folder("temporary");
     const left = (): string[] =>
@@ -71,32 +71,35 @@ describe("diff", () => {
     expect(left()).toEqual([]);
   });
 
-  test("of a session that nobody launched: since the last commit before it began, and that is said", async () => {
-    await using here = await repositoryWorld();
-    await Bun.sleep(1_100);
+  test("of a session started by hand begins at the last commit before it, and says so", async () => {
+    await using here = await createRepositoryHome();
+    here.gitEnv["GIT_COMMITTER_DATE"] = "2001-01-01T00:00:00Z";
+    await here.git("commit", "-q", "--amend", "--no-edit");
     const agent = here.start(["prompt:x", "say:y", "end"], { cwd: here.repository });
     await here.agentctl("wait", agent.id, "--until", "stopped");
     writeFileSync(join(here.repository, "file"), "two\n");
     const { out, err } = await here.here("diff", agent.id);
     expect(out).toContain("+two");
-    expect(err).toContain("the last commit before it began");
+    expect(err).toContain("the last commit before it started");
   });
 
-  test("another session in the same place is named; nothing changed is said; no repository is refused", async () => {
-    await using here = await repositoryWorld();
+  test(`names another session in the same directory, says "nothing changed", and is refused without a repository`, async () => {
+    await using here = await createRepositoryHome();
     const id = await over(here, "say:x");
     const quiet = await here.here("diff", id);
     expect(quiet).toMatchObject({ code: 0, out: "", err: "agentctl: nothing changed\n" });
     const other = await over(here, "tool:echo two > file");
-    expect((await here.here("diff", id)).err).toContain(`demo ${other.slice(0, 8)} worked in the same place since`);
+    expect((await here.here("diff", id)).err).toContain(
+      `demo ${other.slice(0, 8)} worked in the same directory; its changes are included`,
+    );
     const outside = await here.launched("say:x");
     expect(await here.here("diff", outside)).toMatchObject({ code: 5, out: "" });
   });
 });
 
 describe("compare", () => {
-  test("shows how each ended, what it changed, and whether the check passes", async () => {
-    await using here = await repositoryWorld();
+  test("shows how each session ended, its changes, and whether its check passes", async () => {
+    await using here = await createRepositoryHome();
     await over(here, `tool:echo two > file; ${commits}`, "--group", "g", "--worktree", "--name", "good");
     await over(here, "tool:echo 'a<b>' > new; fail:no", "--group", "g", "--worktree", "--name", "bad");
     const { code, out, err } = await here.here(
@@ -125,8 +128,8 @@ describe("compare", () => {
     for (const name of ["good", "bad"]) expect(text).toMatch(new RegExp(`^\\S+ ${name} +demo `, "m"));
   });
 
-  test("a check that a signal ends is called killed; one that cannot be begun could not run", async () => {
-    await using here = await repositoryWorld();
+  test("shows a check as killed after a signal, and as not run if it cannot be started", async () => {
+    await using here = await createRepositoryHome();
     await over(here, "say:x", "--group", "g", "--worktree", "--name", "a");
     const killed = await here.here("compare", "g", "--check", "kill -9 $$");
     expect([killed.code, killed.out, killed.err]).toEqual([
@@ -140,10 +143,10 @@ describe("compare", () => {
     expect((await here.here("compare", "g", "--check", "true")).out).toContain("could not run");
   });
 
-  test.each(["SIGINT", "SIGTERM"] as const)("%s ends the checks with everything that they started", async (signal) => {
-    await using here = await repositoryWorld();
+  test.each(["SIGINT", "SIGTERM"] as const)("%s ends the checks with all their children", async (signal) => {
+    await using here = await createRepositoryHome();
     for (const name of ["a", "b", "c"]) await over(here, "say:x", "--group", "g", "--worktree", "--name", name);
-    // One that goes at once, one that has to be killed, and one that left for a kernel session of its own.
+    // One that exits at once, one that must be killed, and one in its own kernel session.
     const check = [
       "setsid sh -c 'trap \"\" TERM; echo >stubborn; while :; do sleep 0.05; done' &",
       "until [ -e stubborn ]; do sleep 0.02; done; echo >begun; exec sleep 600",
@@ -159,8 +162,8 @@ describe("compare", () => {
     expect(["a", "b", "c"].filter((name) => existsSync(join(here.at(name), "begun")))).toHaveLength(2);
   });
 
-  test("--html writes one page that loads nothing and holds no markup of others", async () => {
-    await using here = await repositoryWorld();
+  test("--html writes one page that loads nothing and contains no foreign markup", async () => {
+    await using here = await createRepositoryHome();
     await over(here, "tool:echo '<script>alert(1)</script>' > new", "--group", "g", "--worktree", "--name", "a");
     mkdirSync(join(here.root, "out"));
     const page = join(here.root, "out", "page.html");
@@ -171,8 +174,8 @@ describe("compare", () => {
     expect((await here.here("compare", "g", "--html", "/nowhere/page.html")).code).toBe(1);
   });
 
-  test("a group that nobody is in", async () => {
-    await using here = await repositoryWorld();
+  test("of an empty group is not found", async () => {
+    await using here = await createRepositoryHome();
     expect(await here.here("compare", "nobody")).toMatchObject({ code: 3, out: "" });
     expect(await here.here("compare")).toMatchObject({ code: 2, out: "" });
   });

@@ -1,20 +1,20 @@
-// Two live sessions in each other's way are told, by list and by doctor.
+// list and doctor report live sessions that conflict with each other.
 import { expect, test } from "bun:test";
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "./test-home-repository.ts";
 
-const conflictsIn = async (here: RepositoryWorld): Promise<unknown[]> =>
+const conflictsIn = async (here: RepositoryTestHome): Promise<unknown[]> =>
   (JSON.parse((await here.here("list", "--json")).out) as { conflicts: unknown[] }).conflicts;
 
-const begun = async (here: RepositoryWorld, ...args: string[]): Promise<string> => {
+const begun = async (here: RepositoryTestHome, ...args: string[]): Promise<string> => {
   const { out, err } = await here.launchHere("work:600", ...args);
   if (out === "") throw new Error(err);
   return out.trim();
 };
 
-test("the same file changed in two worktrees: both are named, as long as both live", async () => {
-  await using here = await repositoryWorld();
+test("the same file changed in two worktrees is reported while both sessions are live", async () => {
+  await using here = await createRepositoryHome();
   const a = await begun(here, "--worktree", "--name", "a");
   const b = await begun(here, "--worktree", "--name", "b");
   expect(await conflictsIn(here)).toEqual([]);
@@ -31,18 +31,18 @@ test("the same file changed in two worktrees: both are named, as long as both li
   expect(await conflictsIn(here)).toEqual([]);
 });
 
-test("two at work in one worktree share its index; in two repositories they do not meet", async () => {
-  await using here = await repositoryWorld();
+test("two working sessions in one worktree conflict; in two repositories they do not", async () => {
+  await using here = await createRepositoryHome();
   const a = await begun(here);
   await here.launched("work:600");
   expect(await conflictsIn(here)).toEqual([]);
   const b = await begun(here, "--share");
   expect(await conflictsIn(here)).toEqual([{ kind: "index", sessions: expect.arrayContaining([a, b]), files: [] }]);
-  expect((await here.here("list")).err).toContain("are at work in one worktree");
+  expect((await here.here("list")).err).toContain("work in the same worktree");
 });
 
-test("a file that both have edited by their own records, also after it was committed", async () => {
-  await using here = await repositoryWorld();
+test("a file that both sessions edited, according to their records, is reported even after a commit", async () => {
+  await using here = await createRepositoryHome();
   const a = await begun(here, "--worktree", "--name", "a");
   const b = await begun(here, "--share");
   const at = new Date().toISOString();
@@ -61,18 +61,19 @@ test("a file that both have edited by their own records, also after it was commi
   ]);
 });
 
-test("many at work in one worktree are one conflict, in words and as JSON", async () => {
-  await using here = await repositoryWorld();
+test("many sessions in one worktree are one conflict, in the text and in JSON", async () => {
+  await using here = await createRepositoryHome();
   const agents = Array.from({ length: 12 }, () => here.start(["prompt:x", "work:600"], { cwd: here.repository }));
   for (const { id } of agents) await here.until(id, "working");
   expect(await conflictsIn(here)).toEqual([
     { kind: "index", sessions: expect.arrayContaining(agents.map(({ id }) => id)), files: [] },
   ]);
   const { err } = await here.here("list");
-  expect(err).toMatch(/^agentctl: demo \w+, demo \w+, demo \w+ and 9 more are at work in one worktree: .*\n$/);
+  expect(err).toMatch(/^agentctl: demo \w+, demo \w+, demo \w+ and 9 more work in the same worktree: .*\n$/);
   // A launch that would be the thirteenth names some of them.
   const refused = await here.launchHere("say:x");
   expect(refused.code).toBe(5);
-  expect(refused.err.split("\n").filter((line) => line.startsWith("  demo "))).toHaveLength(5);
+  expect(refused.err).toStartWith(`agentctl: cannot launch in ~/`);
+  expect(refused.err.match(/demo \S+ is working there/g)).toHaveLength(5);
   expect(refused.err).toContain("  … and 7 more\n");
 });

@@ -1,8 +1,8 @@
-// The scripted agent as a program of its own: what it prints, records and does under signals when it stands in for a real one.
+// The demo agent as a program: its output, its record, and its reaction to signals.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Answer, binary, World } from "./world.ts";
+import { type Answer, binary, TestHome } from "./test-home.ts";
 
 type Line = Record<string, unknown>;
 
@@ -13,7 +13,7 @@ class Agent {
     readonly pid: number,
   ) {}
 
-  static start(world: World, args: readonly string[], stdin = ""): Agent {
+  static start(world: TestHome, args: readonly string[], stdin = ""): Agent {
     const child = Bun.spawn([binary, "demo-agent", ...args], {
       env: world.env,
       cwd: world.folder("work"),
@@ -40,14 +40,14 @@ class Agent {
   }
 }
 
-const headless = async (world: World, prompt: string, ...args: string[]): Promise<Answer & { id: string }> => {
+const headless = async (world: TestHome, prompt: string, ...args: string[]): Promise<Answer & { id: string }> => {
   const id = crypto.randomUUID();
   return { id, ...(await Agent.start(world, ["-p", "--session-id", id, ...args], prompt).ended()) };
 };
 
-const recordPath = (world: World, id: string): string => join(world.home, "sessions", `${id}.jsonl`);
+const recordPath = (world: TestHome, id: string): string => join(world.home, "sessions", `${id}.jsonl`);
 
-const linesOf = (world: World, id: string): Line[] =>
+const linesOf = (world: TestHome, id: string): Line[] =>
   existsSync(recordPath(world, id))
     ? readFileSync(recordPath(world, id), "utf8")
         .split("\n")
@@ -55,25 +55,25 @@ const linesOf = (world: World, id: string): Line[] =>
         .map((line) => JSON.parse(line) as Line)
     : [];
 
-/** Without times. */
-const story = (world: World, id: string): Line[] =>
+/** The lines of the record without times and tokens. */
+const story = (world: TestHome, id: string): Line[] =>
   linesOf(world, id).map(({ at: _at, tokens: _tokens, ...rest }) => rest);
 
-const isEmpty = (world: World): boolean => !existsSync(world.home);
+const isEmpty = (world: TestHome): boolean => !existsSync(world.home);
 
 async function until(what: string, condition: () => boolean): Promise<void> {
   const end = Date.now() + 10_000;
   while (!condition()) {
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
+    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`);
     await Bun.sleep(5);
   }
 }
 
-const lastType = (world: World, id: string): unknown => linesOf(world, id).at(-1)?.["type"];
+const lastType = (world: TestHome, id: string): unknown => linesOf(world, id).at(-1)?.["type"];
 
 describe("headless", () => {
-  test("records the prompt, replies, closes the turn, prints the reply", async () => {
-    await using world = new World();
+  test("records the prompt and the reply, closes the turn, and prints the reply", async () => {
+    await using world = new TestHome();
     const { id, ...answer } = await headless(world, "Fix the login test\nand be quick\n", "--model", "demo-9");
     expect(answer).toEqual({ code: 0, out: "done: Fix the login test\n", err: "" });
     expect(story(world, id)).toEqual([
@@ -93,8 +93,8 @@ describe("headless", () => {
     expect(readdirSync(join(world.home, "live"))).toEqual([]);
   });
 
-  test("does the lines that are steps, in order; everything else is text", async () => {
-    await using world = new World();
+  test("runs the lines that are steps in order; other lines are text", async () => {
+    await using world = new TestHome();
     const prompt = [
       "Please do:",
       "title:A title",
@@ -127,8 +127,8 @@ describe("headless", () => {
     expect(readFileSync(join(world.root, "work/sub/a.txt"), "utf8")).toBe("one: two");
   });
 
-  test("a failed turn is exit status 1, and its reply comes before its end", async () => {
-    await using world = new World();
+  test("exits with status 1 after a failed turn, and writes the reply before the end", async () => {
+    await using world = new TestHome();
     const { id, ...answer } = await headless(world, "x\nend:failed");
     expect(answer).toEqual({ code: 1, out: "done: x\n", err: "" });
     expect(story(world, id).slice(2)).toEqual([
@@ -137,8 +137,8 @@ describe("headless", () => {
     ]);
   });
 
-  test("the reply has at most 60 characters of the first line, and breaks none", async () => {
-    await using world = new World();
+  test("the reply has at most 60 whole characters of the first line", async () => {
+    await using world = new TestHome();
     const { out } = await headless(world, `\n${"😀".repeat(61)}\nsecond`);
     expect(out).toBe(`done: ${"😀".repeat(60)}\n`);
   });
@@ -146,14 +146,14 @@ describe("headless", () => {
   test.each([
     ["nothing", ""],
     ["white space", " \n\t\r\n"],
-  ])("%s is no prompt", async (_name, prompt) => {
-    await using world = new World();
+  ])("%s is not a prompt", async (_name, prompt) => {
+    await using world = new TestHome();
     expect(await headless(world, prompt)).toMatchObject({ code: 1, out: "", err: "demo-agent: no prompt\n" });
     expect(isEmpty(world)).toBe(true);
   });
 
-  test("takes 16 MB as they are, and no byte more", async () => {
-    await using world = new World();
+  test("accepts a prompt of at most 16 MB", async () => {
+    await using world = new TestHome();
     const prompt = `\ufeffé\u0000\r\n${"x".repeat(16 * 1024 * 1024 - 8)}`;
     expect(Buffer.byteLength(prompt)).toBe(16 * 1024 * 1024);
     const { id, code } = await headless(world, prompt);
@@ -164,8 +164,8 @@ describe("headless", () => {
     expect(existsSync(recordPath(world, other))).toBe(false);
   });
 
-  test("--script does its steps instead of the prompt's", async () => {
-    await using world = new World();
+  test("--script replaces the steps of the prompt", async () => {
+    await using world = new TestHome();
     const script = join(world.root, "script");
     writeFileSync(script, "title:scripted\n\nsay:by script\nend:interrupted\n");
     const { id, ...answer } = await headless(world, "say:by prompt", "--script", script);
@@ -177,21 +177,21 @@ describe("headless", () => {
     ).toEqual(["prompt", "title", "reply", "end"]);
   });
 
-  test("steps among the arguments come after those of the prompt", async () => {
-    await using world = new World();
+  test("steps in the arguments follow the steps of the prompt", async () => {
+    await using world = new TestHome();
     expect(await headless(world, "say:one", "say:two")).toMatchObject({ code: 0, out: "two\n" });
   });
 
-  test("exit leaves at once and the turn open", async () => {
-    await using world = new World();
+  test("exit ends at once and leaves the turn open", async () => {
+    await using world = new TestHome();
     const { id, ...answer } = await headless(world, "x\nexit:7\nsay:never");
     expect(answer).toEqual({ code: 7, out: "", err: "" });
     expect(story(world, id).slice(1)).toEqual([{ type: "prompt", text: "x\nexit:7\nsay:never" }]);
     expect((await world.list()).sessions).toMatchObject([{ id, state: "stopped", outcome: "cut-off" }]);
   });
 
-  test("ask waits for a person, forever", async () => {
-    await using world = new World();
+  test("ask waits for a person without a limit", async () => {
+    await using world = new TestHome();
     const id = crypto.randomUUID();
     const agent = Agent.start(world, ["-p", "--session-id", id], "ask:permission:May I?");
     const row = await world.until(id, "waiting");
@@ -207,8 +207,8 @@ describe("permission", () => {
     ["edit", true, false],
     ["bypass", false, false],
     [null, false, false],
-  ] as const)("%p", async (permission, toolDenied, editDenied) => {
-    await using world = new World();
+  ] as const)("%p allows and denies tools", async (permission, toolDenied, editDenied) => {
+    await using world = new TestHome();
     const flags = permission === null ? [] : ["--permission", permission];
     const { id, code } = await headless(world, "tool:: >ran\nedit:edited:x", ...flags);
     expect(code).toBe(0);
@@ -224,25 +224,25 @@ describe("permission", () => {
     expect(status).toMatchObject({ permission, denied: Number(toolDenied) + Number(editDenied) });
   });
 
-  test("an unknown one is refused", async () => {
-    await using world = new World();
+  test("is refused if it is unknown", async () => {
+    await using world = new TestHome();
     const { code, err } = await headless(world, "x", "--permission", "all");
     expect([code, err, isEmpty(world)]).toEqual([2, "demo-agent: unknown permission all\n", true]);
   });
 });
 
-test("an edit that cannot be done is a result, not an end", async () => {
-  await using world = new World();
+test("a failed edit is a tool result and does not end the agent", async () => {
+  await using world = new TestHome();
   const { id, code } = await headless(world, "edit:/dev/null/x:y");
   expect(code).toBe(0);
   expect(story(world, id)[3]?.["text"]).toStartWith("cannot write /dev/null/x: ");
 });
 
 describe("a tool", () => {
-  /** A shell with a child of its own: it says both pids, then stays. */
+  /** A shell with a child: it prints both pids and stays. */
   const command = "sleep 60 & echo $DEMO_AGENT_SESSION $$ $! >tool.tmp; mv tool.tmp tool; wait";
 
-  const startTool = async (world: World): Promise<{ id: string; agent: Agent; mark: string; pids: number[] }> => {
+  const startTool = async (world: TestHome): Promise<{ id: string; agent: Agent; mark: string; pids: number[] }> => {
     const id = crypto.randomUUID();
     const agent = Agent.start(world, ["-p", "--session-id", id], `tool:${command}`);
     const path = join(world.root, "work/tool");
@@ -251,8 +251,8 @@ describe("a tool", () => {
     return { id, agent, mark, pids: pids.map(Number) };
   };
 
-  test("is marked with the session, and dies with all it started by SIGINT to the agent", async () => {
-    await using world = new World();
+  test("carries the session in its environment, and dies with all its children on SIGINT to the agent", async () => {
+    await using world = new TestHome();
     const { id, agent, mark, pids } = await startTool(world);
     expect([mark, pids.map(isAlive)]).toEqual([id, [true, true]]);
     expect(await agent.kill("SIGINT")).toEqual({ code: 130, out: "", err: "" });
@@ -267,8 +267,8 @@ describe("a tool", () => {
   test.each([
     ["SIGTERM", 143],
     ["SIGHUP", 129],
-  ] as const)("outlives an agent that is ended by %s, of which the record says nothing", async (signal, code) => {
-    await using world = new World();
+  ] as const)("continues after %s ended the agent, and the record has no end of the turn", async (signal, code) => {
+    await using world = new TestHome();
     const { id, agent, pids } = await startTool(world);
     try {
       expect(await agent.kill(signal)).toEqual({ code, out: "", err: "" });
@@ -286,8 +286,8 @@ describe("a tool", () => {
     existsSync(`/proc/${pid}/stat`) && !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
 });
 
-test("a stubborn agent ignores the signals it was told to ignore", async () => {
-  await using world = new World();
+test("the step `ignore` makes the agent ignore signals", async () => {
+  await using world = new TestHome();
   const id = crypto.randomUUID();
   const prompt =
     "ignore:SIGTERM\nignore:SIGINT\nignore:SIGHUP\ntool:until [ -e go ]; do sleep 0.02; done\nsay:still here";
@@ -300,7 +300,7 @@ test("a stubborn agent ignores the signals it was told to ignore", async () => {
 
 describe("the start", () => {
   test("--announce-after delays announcement and record", async () => {
-    await using world = new World();
+    await using world = new TestHome();
     const before = Date.now();
     const { id, code } = await headless(world, "x", "--announce-after", "400");
     expect(code).toBe(0);
@@ -313,15 +313,15 @@ describe("the start", () => {
     ]);
   });
 
-  test("--fail-start says why and writes nothing", async () => {
-    await using world = new World();
+  test("--fail-start prints the reason and writes nothing", async () => {
+    await using world = new TestHome();
     const { id: _id, ...answer } = await headless(world, "x", "--fail-start", "Not logged in");
     expect(answer).toEqual({ code: 1, out: "", err: "Not logged in\n" });
     expect(isEmpty(world)).toBe(true);
   });
 
-  test("--resume goes on with a session that has a record, and with no other", async () => {
-    await using world = new World();
+  test("--resume continues only a session that has a record", async () => {
+    await using world = new TestHome();
     const { id } = await headless(world, "one");
     expect(await Agent.start(world, ["-p", "--resume", id], "two").ended()).toEqual({
       code: 0,
@@ -337,14 +337,14 @@ describe("the start", () => {
       "reply",
       "end",
     ]);
-    const nobody = crypto.randomUUID();
-    const answer = await Agent.start(world, ["-p", "--resume", nobody], "x").ended();
-    expect(answer).toEqual({ code: 1, out: "", err: `demo-agent: no such session: ${nobody}\n` });
+    const missing = crypto.randomUUID();
+    const answer = await Agent.start(world, ["-p", "--resume", missing], "x").ended();
+    expect(answer).toEqual({ code: 1, out: "", err: `demo-agent: no such session: ${missing}\n` });
     expect(readdirSync(join(world.home, "sessions"))).toEqual([`${id}.jsonl`]);
   });
 
-  test("--session-id wants an id that is free", async () => {
-    await using world = new World();
+  test("--session-id needs an unused id", async () => {
+    await using world = new TestHome();
     const { id } = await headless(world, "one");
     const before = linesOf(world, id);
     const answer = await Agent.start(world, ["-p", "--session-id", id], "two").ended();
@@ -353,7 +353,7 @@ describe("the start", () => {
   });
 
   test("--parent with a new id is a fork", async () => {
-    await using world = new World();
+    await using world = new TestHome();
     const { id: parent } = await headless(world, "one");
     const { id } = await headless(world, "two", "--parent", parent);
     const row = (await world.list()).sessions.find((session) => session.id === id);
@@ -364,20 +364,20 @@ describe("the start", () => {
     [["--what", "x"], "unknown option --what"],
     [["--model"], "--model needs a value"],
     [["jump:high"], 'unknown step "jump:high"'],
-    [["--resume", "x"], "--session-id and --resume exclude each other"],
+    [["--resume", "x"], "--session-id and --resume cannot be combined"],
   ])("%p is a usage error", async (args, message) => {
-    await using world = new World();
+    await using world = new TestHome();
     expect(await headless(world, "x", ...args)).toMatchObject({ code: 2, err: `demo-agent: ${message}\n` });
     expect(isEmpty(world)).toBe(true);
   });
 });
 
-describe("a host", () => {
-  class Host implements AsyncDisposable {
+describe("a server", () => {
+  class Server implements AsyncDisposable {
     private readonly child;
     readonly socket: string;
 
-    constructor(private readonly world: World) {
+    constructor(private readonly world: TestHome) {
       this.child = Bun.spawn([binary, "demo-agent", "serve"], {
         env: world.env,
         cwd: world.folder("work"),
@@ -385,11 +385,11 @@ describe("a host", () => {
         stdout: "ignore",
         stderr: "inherit",
       });
-      this.socket = join(world.home, "hosts", `${this.child.pid}.sock`);
+      this.socket = join(world.home, "servers", `${this.child.pid}.sock`);
     }
 
     async tell(line: string, id: string, sign: string): Promise<void> {
-      await until("the host", () => existsSync(this.socket));
+      await until("the server", () => existsSync(this.socket));
       this.child.stdin.write(`${line}\n`);
       this.child.stdin.flush();
       await until(sign, () => lastType(this.world, id) === sign);
@@ -425,15 +425,15 @@ describe("a host", () => {
     }
   }
 
-  test("ends a turn when asked to, and keeps the session", async () => {
-    await using world = new World();
-    await using host = new Host(world);
+  test("ends a turn on request, and keeps the session", async () => {
+    await using world = new TestHome();
+    await using server = new Server(world);
     const id = crypto.randomUUID();
-    await host.tell(`start ${id} Fix it`, id, "prompt");
-    expect(await host.ask("inter", `rupt ${id}`, "\n")).toBe("its turn was interrupted");
-    expect(await host.ask(`interrupt ${id}\n`)).toBe("no turn was going on");
-    expect(await host.ask(`interrupt ${crypto.randomUUID()}\n`)).toBe("no turn was going on");
-    expect(JSON.parse(await host.ask("?\n"))).toEqual({ sessions: [{ id, activity: "idle", waiting: null }] });
+    await server.tell(`start ${id} Fix it`, id, "prompt");
+    expect(await server.ask("inter", `rupt ${id}`, "\n")).toBe("interrupted");
+    expect(await server.ask(`interrupt ${id}\n`)).toBe("no-turn");
+    expect(await server.ask(`interrupt ${crypto.randomUUID()}\n`)).toBe("no-turn");
+    expect(JSON.parse(await server.ask("?\n"))).toEqual({ sessions: [{ id, activity: "idle", waiting: null }] });
     expect(story(world, id).slice(1)).toEqual([
       { type: "prompt", text: "Fix it" },
       { type: "end", outcome: "interrupted" },
@@ -442,21 +442,21 @@ describe("a host", () => {
   });
 
   test("ends a turn that waits for a person", async () => {
-    await using world = new World();
-    await using host = new Host(world);
+    await using world = new TestHome();
+    await using server = new Server(world);
     const id = crypto.randomUUID();
-    await host.tell(`start ${id} Fix it`, id, "prompt");
-    await host.tell(`ask ${id} Which one?`, id, "question");
+    await server.tell(`start ${id} Fix it`, id, "prompt");
+    await server.tell(`ask ${id} Which one?`, id, "question");
     await world.until(id, "waiting");
-    expect(await host.ask(`interrupt ${id}\n`)).toBe("its turn was interrupted");
+    expect(await server.ask(`interrupt ${id}\n`)).toBe("interrupted");
     expect((await world.until(id, "idle")).waiting).toBeNull();
   });
 
-  test("takes a message for a session it has, however long", async () => {
-    await using world = new World();
-    await using host = new Host(world);
+  test("accepts a message of any length for its session", async () => {
+    await using world = new TestHome();
+    await using server = new Server(world);
     const id = crypto.randomUUID();
-    await host.tell(`start ${id} Fix it`, id, "prompt");
+    await server.tell(`start ${id} Fix it`, id, "prompt");
     const text = `two\nlines "quoted" é ${"\u0001x".repeat(300_000)}`;
     const { code, out } = await world.run(["send", id, "-F", fileIn(world, text)]);
     expect({ code, out }).toEqual({ code: 0, out: `${id}\n` });
@@ -466,11 +466,11 @@ describe("a host", () => {
       { type: "end", outcome: "completed" },
     ]);
     await world.until(id, "idle");
-    expect(await host.ask(`message ${crypto.randomUUID()} "x"\n`)).toBe("no such session");
+    expect(await server.ask(`message ${crypto.randomUUID()} "x"\n`)).toBe("no such session");
   });
 });
 
-function fileIn(world: World, text: string): string {
+function fileIn(world: TestHome, text: string): string {
   const path = join(world.root, "message");
   writeFileSync(path, text);
   return path;

@@ -1,13 +1,14 @@
-// agentctl diff misses nothing that a session has changed, whatever its repository looks like, and claims nothing that it has not.
+// agentctl diff shows every change of a session and no other, in every kind of repository.
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, chmodSync, lstatSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
+import { untilNextSecond } from "../conformance/wait.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "./test-home-repository.ts";
 
-const write = (here: RepositoryWorld, name: string, text: string): void =>
+const write = (here: RepositoryTestHome, name: string, text: string): void =>
   writeFileSync(join(here.repository, name), text);
 
-async function begun(here: RepositoryWorld, prompt = "say:x"): Promise<string> {
+async function begun(here: RepositoryTestHome, prompt = "say:x"): Promise<string> {
   const { out, err } = await here.launchHere(prompt, "--share");
   if (out === "") throw new Error(err);
   await here.agentctl("wait", out.trim());
@@ -15,27 +16,26 @@ async function begun(here: RepositoryWorld, prompt = "say:x"): Promise<string> {
 }
 
 /** The index and an edit of the same size, both within one second, which is over. */
-async function editRacily(here: RepositoryWorld): Promise<void> {
+async function editRacily(here: RepositoryTestHome): Promise<void> {
   for (;;) {
-    await Bun.sleep(1_020 - (Date.now() % 1_000));
     write(here, "file", "one\n");
     await here.git("add", "file");
     write(here, "file", "six\n");
     const seconds = [".git/index", "file"].map((name) => lstatSync(join(here.repository, name)).mtimeMs / 1000);
     if (new Set(seconds.map(Math.floor)).size > 1) continue;
-    await Bun.sleep(1_020 - (Date.now() % 1_000));
+    await untilNextSecond();
     return;
   }
 }
 
-describe("an edit of the same size in the second of the last index write", () => {
+describe("an edit of the same size in the same second as the last index write", () => {
   test.each([
     ["a plain index", []],
     ["a split index", ["update-index", "--split-index"]],
     ["an index with an untracked cache", ["update-index", "--force-untracked-cache"]],
     ["a sparse index", ["sparse-checkout", "set", "--cone", "--sparse-index", "sub"]],
   ])("is seen with %s", async (_, words) => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     if (words.length > 0) await here.git(...words);
     const id = await begun(here);
     await editRacily(here);
@@ -45,8 +45,8 @@ describe("an edit of the same size in the second of the last index write", () =>
   });
 });
 
-test("a file that the kernel's coarse clock stamps before the first message belongs to the session", async () => {
-  await using here = await repositoryWorld();
+test("a file whose coarse kernel time is before the first message belongs to the session", async () => {
+  await using here = await createRepositoryHome();
   write(here, "new", "new\n");
   const { ctimeMs } = lstatSync(join(here.repository, "new"));
   const begins = (at: number): string => {
@@ -61,11 +61,11 @@ test("a file that the kernel's coarse clock stamps before the first message belo
   expect((await here.here("diff", begins(Math.ceil(ctimeMs) + 5))).out).toContain("+new\n");
   const later = await here.here("diff", begins(Math.ceil(ctimeMs) + 1_000));
   expect(later.out).not.toContain("+new\n");
-  expect(later.err).toMatch(/not in here, last touched before it began: .*\bnew\b/);
+  expect(later.err).toMatch(/left out, last changed before it started: .*\bnew\b/);
 });
 
-test("what it changed before a second message was sent is still its own", async () => {
-  await using here = await repositoryWorld();
+test("changes from before a second message still belong to the session", async () => {
+  await using here = await createRepositoryHome();
   const id = await begun(here, "tool:echo two > file; echo new > new");
   await here.agentctl("send", id, "say:y");
   await here.agentctl("wait", id);
@@ -74,8 +74,8 @@ test("what it changed before a second message was sent is still its own", async 
   for (const part of ["-one\n+two\n", "+new\n"]) expect(out).toContain(part);
 });
 
-test("what an agent writes before it tells its session is its own", async () => {
-  await using here = await repositoryWorld();
+test("changes from before the session id is known belong to the session", async () => {
+  await using here = await createRepositoryHome();
   const id = "01999999-9999-7999-8999-999999999999";
   // Codex chooses the id of its session and tells it when it has begun.
   here.env["AGENTCTL_CODEX_BIN"] = here.write(
@@ -96,8 +96,8 @@ test("what an agent writes before it tells its session is its own", async () => 
   expect((await here.here("diff", id)).out).toContain("+early\n");
 });
 
-describe("a filter that is not run", () => {
-  const filtered = async (here: RepositoryWorld): Promise<string> => {
+describe("a git filter that is not run", () => {
+  const filtered = async (here: RepositoryTestHome): Promise<string> => {
     // As Git LFS: a pointer in the repository, the content on disk.
     await here.git("config", "filter.pointer.clean", "sed 's/^content/pointer/'");
     await here.git("config", "filter.pointer.smudge", "sed 's/^pointer/content/'");
@@ -112,21 +112,21 @@ describe("a filter that is not run", () => {
     return out.trim();
   };
 
-  test("calls nothing changed that nobody has touched", async () => {
-    await using here = await repositoryWorld();
+  test("does not make untouched files look changed", async () => {
+    await using here = await createRepositoryHome();
     const id = await filtered(here);
     expect(readFileSync(join(here.at("a"), "big1"), "utf8")).toBe("content\n");
     expect(await here.here("diff", id)).toMatchObject({ code: 0, out: "", err: "agentctl: nothing changed\n" });
   });
 
-  test("does not keep a worktree from being removed in which nobody has touched anything", async () => {
-    await using here = await repositoryWorld();
+  test("does not prevent the removal of an untouched worktree", async () => {
+    await using here = await createRepositoryHome();
     await filtered(here);
     expect(await here.here("worktree", "remove", "a", "-y")).toMatchObject({ code: 0 });
   });
 
-  test("says that a touched file is shown as on disk", async () => {
-    await using here = await repositoryWorld();
+  test("is mentioned when a changed file is shown as it is on disk", async () => {
+    await using here = await createRepositoryHome();
     const id = await filtered(here);
     appendFileSync(join(here.at("a"), "big2"), "more\n");
     const { out, err } = await here.here("diff", id);
@@ -140,9 +140,9 @@ describe("a filter that is not run", () => {
   });
 });
 
-describe("settings that say how files compare count, also for a view without a configuration", () => {
+describe("settings for comparing files are respected", () => {
   test("modes, line endings and ignored files", async () => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     const ignored = here.write("ignored", "*.log\n");
     await here.git("config", "core.fileMode", "false");
     await here.git("config", "core.autocrlf", "true");
@@ -155,7 +155,7 @@ describe("settings that say how files compare count, also for a view without a c
   });
 
   test("a repository with SHA-256", async () => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     rmSync(join(here.repository, ".git"), { recursive: true });
     await here.git("init", "-q", "-b", "main", "--object-format=sha256");
     await here.git("add", ".");
@@ -165,7 +165,7 @@ describe("settings that say how files compare count, also for a view without a c
   });
 
   test("a shallow clone, a detached HEAD, packed refs and a folder with a newline in its name", async () => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     write(here, "file", "later\n");
     await here.git("commit", "-qam", "two");
     const clone = join(here.root, "a\nclone");
@@ -180,7 +180,7 @@ describe("settings that say how files compare count, also for a view without a c
   });
 
   test("a clone that borrows the objects of a clone that borrows", async () => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     const [first, second] = [join(here.root, "first"), join(here.root, "second")];
     await here.git("clone", "-q", "--shared", here.repository, first);
     await here.git("clone", "-q", "--shared", first, second);
@@ -190,7 +190,7 @@ describe("settings that say how files compare count, also for a view without a c
   });
 
   test("a repository without a commit", async () => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     rmSync(join(here.repository, ".git"), { recursive: true });
     await here.git("init", "-q", "-b", "main");
     const id = await begun(here, "tool:echo two > file");
@@ -200,7 +200,7 @@ describe("settings that say how files compare count, also for a view without a c
 });
 
 test("a file whose name is not UTF-8 is named as missing, and hides no other", async () => {
-  await using here = await repositoryWorld();
+  await using here = await createRepositoryHome();
   const id = await begun(here);
   writeFileSync(Buffer.concat([Buffer.from(`${here.repository}/caf`), Buffer.from([0xe9])]), "x\n");
   write(here, "new", "new\n");
@@ -209,8 +209,8 @@ test("a file whose name is not UTF-8 is named as missing, and hides no other", a
   expect(err).toBe("agentctl: not in here: files whose names are not UTF-8: caf\uFFFD\n");
 });
 
-test("the index of the session keeps its time, and nothing is added to its repository", async () => {
-  await using here = await repositoryWorld();
+test("the index keeps its time, and nothing is added to the repository", async () => {
+  await using here = await createRepositoryHome();
   await here.git("update-index", "--split-index");
   const id = await begun(here, "tool:echo new > new");
   const git = join(here.repository, ".git");

@@ -1,12 +1,12 @@
-// A disk that is full: an error in plain words, nothing left running, nothing half made; and looking goes on.
+// With a full disk a command fails with a clear error and leaves no process and no half-made file; list still works.
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "./test-home-repository.ts";
 
-/** Commands of a shell while this folder is on a disk of its own, which is full; `a` is agentctl. */
-async function whereFull(here: RepositoryWorld, folder: string, script: string, before = ":"): Promise<string[]> {
+/** Shell commands while this folder is on a separate full disk; `a` is agentctl. */
+async function whereFull(here: RepositoryTestHome, folder: string, script: string, before = ":"): Promise<string[]> {
   const lines = [
     `a() { ${binary} "$@" >>'${here.root}/said' 2>&1; echo "exit $?" >>'${here.root}/said'; }`,
     `mount -t tmpfs -o size=256k none '${folder}' || exit 1`,
@@ -21,8 +21,8 @@ async function whereFull(here: RepositoryWorld, folder: string, script: string, 
   return readFileSync(join(here.root, "said"), "utf8").split("\n").slice(0, -1);
 }
 
-test("agentctl's own: launch is an error with nothing left running, list works", async () => {
-  await using here = await repositoryWorld();
+test("when agentctl's home is full, launch fails and leaves nothing running, and list works", async () => {
+  await using here = await createRepositoryHome();
   const own = here.folder(".agentctl");
   const launch = (words: string) => `a launch demo work:600 --permission edit ${words}`;
   const said = await whereFull(
@@ -53,8 +53,8 @@ test("agentctl's own: launch is an error with nothing left running, list works",
   expect(kinds.sort()).toEqual(["agentctl/filler", "err", "exit", "json", "lock", "out"]);
 });
 
-test("that of the worktrees: git's own words, and neither a worktree nor a branch", async () => {
-  await using here = await repositoryWorld();
+test("when the disk of the worktrees is full, launch prints git's error and leaves neither worktree nor branch", async () => {
+  await using here = await createRepositoryHome();
   const folder = here.folder("my repo.worktrees");
   const said = await whereFull(
     here,
@@ -69,8 +69,8 @@ test("that of the worktrees: git's own words, and neither a worktree nor a branc
   expect((await here.git("worktree", "list")).split("\n")).toHaveLength(1);
 });
 
-test("that of the page: the one that was there stays", async () => {
-  await using here = await repositoryWorld();
+test("when the disk of the HTML page is full, the old page stays", async () => {
+  await using here = await createRepositoryHome();
   const folder = here.folder("pages");
   const { out } = await here.launchHere("say:x", "--group", "g");
   await here.agentctl("wait", out.trim());
@@ -90,18 +90,21 @@ test("that of the page: the one that was there stays", async () => {
   ]);
 });
 
-test.each([["launch"], ["send"]])("that of the answer: %s names the session, which goes on", async (command) => {
-  await using here = await repositoryWorld();
-  const whom = command === "launch" ? "demo" : (await here.launchHere("say:x")).out.trim();
-  if (command === "send") await here.agentctl("wait", whom);
-  for (const flags of ["", "--json"]) {
-    const script = `exec ${binary} ${command} ${whom} work:600 ${flags} >/dev/full`;
-    const { code, err } = await here.begin(["sh", "-c", script], { cwd: here.repository }).answer;
-    expect(code).toBe(1);
-    const said = /^agentctl: the answer could not be written: ENOSPC.*; (\S+) has begun all the same\n {2}(.*)\n$/m;
-    const [, id = "", hint] = said.exec(err) ?? [];
-    expect(hint).toBe(`agentctl stop ${id} ends it`);
-    expect(await here.row(id)).toMatchObject({ status: "working" });
-    expect((await here.agentctl("stop", id)).code).toBe(0);
-  }
-});
+test.each([["launch"], ["send"]])(
+  "when the disk of stdout is full, %s names the session, which keeps running",
+  async (command) => {
+    await using here = await createRepositoryHome();
+    const whom = command === "launch" ? "demo" : (await here.launchHere("say:x")).out.trim();
+    if (command === "send") await here.agentctl("wait", whom);
+    for (const flags of ["", "--json"]) {
+      const script = `exec ${binary} ${command} ${whom} work:600 ${flags} >/dev/full`;
+      const { code, err } = await here.begin(["sh", "-c", script], { cwd: here.repository }).answer;
+      expect(code).toBe(1);
+      const said = /^agentctl: the answer could not be written: ENOSPC.*; (\S+) was started\n {2}(.*)\n$/m;
+      const [, id = "", hint] = said.exec(err) ?? [];
+      expect(hint).toBe(`agentctl stop ${id} stops it`);
+      expect(await here.row(id)).toMatchObject({ state: "running" });
+      expect((await here.agentctl("stop", id)).code).toBe(0);
+    }
+  },
+);

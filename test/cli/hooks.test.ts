@@ -1,14 +1,14 @@
-// --on-start and --on-exit with the demo agent: run at least once, whatever dies, and never a part of a session.
+// --on-start and --on-exit with the demo agent: each hook runs at least once, even if processes are killed, and outside the session.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter, HostProtocol } from "../../src/adapters/adapter.ts";
-import { demo } from "../../src/adapters/demo.ts";
-import { checkHooks } from "../../src/cli/launch-order.ts";
+import type { Adapter, ServerProtocol } from "../../src/agents/adapter.ts";
+import { demo } from "../../src/agents/demo/index.ts";
+import { checkHooks } from "../../src/service/launch-plan.ts";
 import { waitFor } from "../conformance/wait.ts";
-import { ActingWorld, isAlive, readProcess } from "./acting.ts";
-import { repositoryWorld } from "./repository.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { isAlive, LaunchTestHome, readProcess } from "./test-home-launch.ts";
+import { createRepositoryHome } from "./test-home-repository.ts";
 
 interface Hook {
   command: string;
@@ -28,15 +28,15 @@ interface Launch {
   hooks: { start: Hook | null; exit: Hook | null } | null;
 }
 
-const linesOf = (world: ActingWorld, name: string): string => {
+const linesOf = (world: LaunchTestHome, name: string): string => {
   const path = join(world.work, name);
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 };
 
 const untilGo = "tool:until [ -e go ]; do sleep 0.02; done";
-const go = (world: ActingWorld): void => writeFileSync(join(world.work, "go"), "");
+const go = (world: LaunchTestHome): void => writeFileSync(join(world.work, "go"), "");
 
-const launchOf = async (world: ActingWorld, id: string): Promise<Launch> =>
+const launchOf = async (world: LaunchTestHome, id: string): Promise<Launch> =>
   (await world.json<{ launch: Launch }>("status", id)).launch;
 
 const hook = (command: string, news: Partial<Hook>): Hook => ({
@@ -53,7 +53,7 @@ const hook = (command: string, news: Partial<Hook>): Hook => ({
 });
 
 /** When everything is over: a process that is just becoming another program cannot be seen to be of this world. */
-async function ended(world: ActingWorld, id: string): Promise<Launch["hooks"]> {
+async function ended(world: LaunchTestHome, id: string): Promise<Launch["hooks"]> {
   for (const end = performance.now() + 10_000; ; ) {
     const { hooks } = await launchOf(world, id);
     const open = [hooks?.start, hooks?.exit].some((each) => each != null && each.state !== "ended");
@@ -67,7 +67,7 @@ async function ended(world: ActingWorld, id: string): Promise<Launch["hooks"]> {
 /** Everything that the hook found, once it is whole. */
 const toFile = (name: string): string => `env >${name}.tmp; pwd >>${name}.tmp; mv ${name}.tmp ${name}`;
 
-async function variables(world: ActingWorld, name: string): Promise<Record<string, string>> {
+async function variables(world: LaunchTestHome, name: string): Promise<Record<string, string>> {
   const lines = (await world.untilFile(name)).split("\n");
   return Object.fromEntries(
     lines
@@ -79,25 +79,25 @@ async function variables(world: ActingWorld, name: string): Promise<Record<strin
 const ours = (env: Record<string, string>) =>
   Object.fromEntries(Object.entries(env).filter(([key]) => key.startsWith("AGENTCTL_") && key !== "AGENTCTL_HOME"));
 
-async function holderKilled(world: ActingWorld): Promise<void> {
+async function holderKilled(world: LaunchTestHome): Promise<void> {
   const [holder] = world.holders().filter(({ pid, session }) => pid === session);
   process.kill(holder?.pid ?? 0, "SIGKILL");
   await waitFor("the holder's end", () => !isAlive(holder?.pid ?? 0));
 }
 
-const runners = (world: ActingWorld) => world.processes().filter(({ argv }) => argv.includes("run-hook"));
+const runners = (world: LaunchTestHome) => world.processes().filter(({ argv }) => argv.includes("run-hook"));
 
-describe("what a hook gets", () => {
-  test("the branch of its place, where the record does not tell it", async () => {
-    await using here = await repositoryWorld();
+describe("a hook gets", () => {
+  test("the branch of its directory if the record does not name one", async () => {
+    await using here = await createRepositoryHome();
     const file = join(here.root, "branch");
     await here.launchHere("say:x", "--worktree", "--name", "w", "--on-start", `echo "$AGENTCTL_BRANCH" >'${file}'`);
     await waitFor("the hook", () => existsSync(file) && readFileSync(file, "utf8") === "agentctl/w\n");
     await here.untilAlone();
   });
 
-  test("the session's facts and no tag; on-start first, on-exit after the end", async () => {
-    await using world = new ActingWorld();
+  test("the facts of the session and no tag; on-start runs first, on-exit after the exit", async () => {
+    await using world = new LaunchTestHome();
     const start = toFile("start");
     const exit = toFile("exit");
     const flags = ["--name", "n", "--group", "g", "--model", "m-1", "--on-start", start, "--on-exit", exit];
@@ -135,8 +135,8 @@ describe("what a hook gets", () => {
     expect(hooks).toEqual({ start: hook(start, {}), exit: hook(exit, {}) });
   });
 
-  test("the caller's own values of variables that agentctl sets for the agent", async () => {
-    await using world = new ActingWorld();
+  test("the caller's values of variables that agentctl sets for the agent", async () => {
+    await using world = new LaunchTestHome();
     const own = JSON.stringify({ model: `a "b" $(c) \`d\` \\ 'e'\tf` });
     const agents = {
       copilot: {
@@ -180,15 +180,15 @@ describe("what a hook gets", () => {
     }
   });
 
-  test("a kernel session of its own, nothing on stdin, its output in a file of its owner's", async () => {
-    await using world = new ActingWorld();
+  test("its own kernel session, an empty stdin, and a private file for its output", async () => {
+    await using world = new LaunchTestHome();
     const command = "cat; echo to out; echo to err >&2; echo $$ >pid; sleep 600";
     const id = await world.launched("say:x", "--on-exit", command);
     await waitFor("the hook", () => linesOf(world, "pid") !== "");
     const pid = Number(linesOf(world, "pid"));
     expect(readProcess(pid)).toMatchObject({ pid, session: pid });
     expect((await launchOf(world, id)).hooks?.exit).toMatchObject({ state: "running", endedAt: null });
-    expect((await world.run(["status", id])).out).toContain("on exit       running, since ");
+    expect((await world.run(["status", id])).out).toContain("on exit       running since ");
     const log = world.kept().find((path) => /logs\/.*\.on-exit$/.test(path)) ?? "";
     await waitFor("its output", () => readFileSync(log, "utf8") === "to out\nto err\n");
     expect(statSync(log).mode & 0o777).toBe(0o600);
@@ -199,7 +199,7 @@ describe("what a hook gets", () => {
       ["end:failed", "1", "failed"],
       ["exit:7", "7", "cut-off"],
     ] as const) {
-      await using world = new ActingWorld();
+      await using world = new LaunchTestHome();
       await world.launched(steps, "--on-exit", toFile("exit"));
       expect(ours(await variables(world, "exit"))).toMatchObject({
         AGENTCTL_EXIT_STATUS: status,
@@ -208,8 +208,8 @@ describe("what a hook gets", () => {
     }
   });
 
-  test("the outcome also where the last line of the record comes after the end of the process", async () => {
-    await using world = new ActingWorld();
+  test("the outcome even if the last line of the record comes after the exit of the process", async () => {
+    await using world = new LaunchTestHome();
     // A wrapper's child writes on for a moment when the agent is gone.
     const script = [
       "#!/bin/sh",
@@ -226,8 +226,8 @@ describe("what a hook gets", () => {
     expect((await variables(world, "exit"))["AGENTCTL_OUTCOME"]).toBe("completed");
   });
 
-  test("HOME to work in, where the session's directory is gone", async () => {
-    await using world = new ActingWorld();
+  test("HOME as its directory if the session's directory is gone", async () => {
+    await using world = new LaunchTestHome();
     const gone = world.folder("gone");
     const id = await world.launched(
       'tool:cd /; rmdir "$OLDPWD"',
@@ -244,8 +244,8 @@ describe("what a hook gets", () => {
     expect(hooks?.exit).toMatchObject({ status: 0 });
   });
 
-  test("a home of agentctl's that is named by a relative path", async () => {
-    await using world = new ActingWorld();
+  test("an absolute AGENTCTL_HOME even if it was relative", async () => {
+    await using world = new LaunchTestHome();
     const args = [
       "launch",
       "demo",
@@ -265,9 +265,9 @@ describe("what a hook gets", () => {
   });
 });
 
-describe("how it goes", () => {
-  test("one that fails is shown by status, and changes nothing else", async () => {
-    await using world = new ActingWorld();
+describe("a hook", () => {
+  test("that fails is shown by status, and changes nothing else", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched("say:x", "--on-start", "exit 4", "--on-exit", "echo no; exit 3");
     const hooks = await ended(world, id);
     expect(await world.row(id)).toMatchObject({ status: "completed", launch: { exit: { status: 0 } } });
@@ -284,8 +284,8 @@ describe("how it goes", () => {
     );
   });
 
-  test("run answers as ever, and its hooks are run", async () => {
-    await using world = new ActingWorld();
+  test("of run does not change the answer", async () => {
+    await using world = new LaunchTestHome();
     const hooks = ["--on-start", "echo start >>order; exit 5", "--on-exit", "echo exit >>order; exit 5"];
     const { code, out } = await world.agentctl("run", "demo", "-p", "say:x", "--permission", "bypass", ...hooks);
     expect([code, out]).toEqual([0, "x\n"]);
@@ -293,8 +293,8 @@ describe("how it goes", () => {
     await world.untilAlone();
   });
 
-  test("on-start does not hold up the answer; on-exit waits for its end", async () => {
-    await using world = new ActingWorld();
+  test("on-start does not delay the answer; on-exit waits until on-start has ended", async () => {
+    await using world = new LaunchTestHome();
     const start = "echo >begun; until [ -e start-may-end ]; do sleep 0.02; done; echo start >>order";
     const id = await world.launched("say:x", "--on-start", start, "--on-exit", "echo exit >>order");
     await world.untilFile("begun");
@@ -308,23 +308,23 @@ describe("how it goes", () => {
     await world.untilAlone();
   });
 
-  test("one that kills its own kernel session", async () => {
-    await using world = new ActingWorld();
+  test("may kill its own kernel session", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched("say:x", "--on-exit", "sleep 600 & kill -9 0");
     const hooks = await ended(world, id);
     expect(hooks?.exit).toEqual(hook("sleep 600 & kill -9 0", { status: 137 }));
   });
 
-  test("100 MB of output do not fill the disk", async () => {
-    await using world = new ActingWorld();
+  test("with 100 MB of output does not fill the disk", async () => {
+    await using world = new LaunchTestHome();
     await ended(world, await world.launched("say:x", "--on-exit", "head -c 104857600 /dev/zero"));
     const log = world.kept().find((path) => path.endsWith(".on-exit") && path.includes("/logs/")) ?? "";
     expect(statSync(log).size).toBeLessThanOrEqual(1024 * 1024);
     expect(readFileSync(log, "latin1").slice(-60)).toContain("more bytes were not kept\n");
   });
 
-  test("a start that fails has no hooks, and nothing is left", async () => {
-    await using world = new ActingWorld();
+  test("does not run for a start that fails, and leaves nothing", async () => {
+    await using world = new LaunchTestHome();
     const hooks = ["--on-start", "echo >started", "--on-exit", "echo >ended"];
     const { code } = await world.agentctl("launch", "demo", "-p", "x", ...hooks, "--", "--fail-start", "no");
     expect(code).toBe(7);
@@ -333,21 +333,24 @@ describe("how it goes", () => {
     expect(readdirSync(world.work)).toEqual([]);
   });
 
-  test("are refused where sessions begin in a host", () => {
-    const hosted = { ...demo, host: { ...(demo.host as HostProtocol), create: () => Promise.withResolvers<never>() } };
-    const adapter = hosted as unknown as Adapter;
-    expect(() => checkHooks({ start: null, exit: "true" }, adapter)).toThrow("begins its sessions in a host");
+  test("is refused for agents whose sessions start in a server", () => {
+    const served = {
+      ...demo,
+      server: { ...(demo.server as ServerProtocol), create: () => Promise.withResolvers<never>() },
+    };
+    const adapter = served as unknown as Adapter;
+    expect(() => checkHooks({ start: null, exit: "true" }, adapter)).toThrow("hooks-not-supported");
     expect(() => checkHooks({ start: null, exit: null }, adapter)).not.toThrow();
     expect(() => checkHooks({ start: null, exit: "true" }, demo)).not.toThrow();
   });
 
-  test("an empty command is a mistake", async () => {
-    await using world = new ActingWorld();
+  test("with an empty command is a usage error", async () => {
+    await using world = new LaunchTestHome();
     expect(await world.agentctl("launch", "demo", "x", "--on-exit", " ")).toMatchObject({ code: 2, out: "" });
   });
 });
 
-describe("every end", () => {
+describe("on-exit runs after the end", () => {
   const busy = "tool:echo >tool; sleep 600";
 
   test.each([
@@ -355,7 +358,7 @@ describe("every end", () => {
     ["stop", [], "stop"],
     ["interrupt", [], "interrupt"],
   ] as const)("by %s", async (_name, flags, command) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const id = await world.launched(busy, "--on-exit", toFile("exit"), ...flags);
     await world.untilFile("tool");
     if (command !== null) await world.agentctl(command, id);
@@ -368,11 +371,11 @@ describe("every end", () => {
   });
 
   test.each(["SIGINT", "SIGKILL"] as const)("of run by %s", async (signal) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const job = world.begin([binary, "run", "demo", "-p", busy, "--permission", "bypass", "--on-exit", toFile("exit")]);
     await world.untilFile("tool");
     // Before that the start has not succeeded, and what is ended then has no hooks.
-    while (!job.said().includes("has begun")) await Bun.sleep(10);
+    while (!job.said().includes("agentctl: started ")) await Bun.sleep(10);
     job.kill(signal);
     await job.answer;
     expect(ours(await variables(world, "exit"))).toMatchObject({
@@ -383,7 +386,7 @@ describe("every end", () => {
   });
 
   test("of the agent by SIGKILL", async () => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     await world.launched(busy, "--on-exit", toFile("exit"));
     process.kill((await world.oneAgent()).pid, "SIGKILL");
     expect(ours(await variables(world, "exit"))).toMatchObject({
@@ -392,8 +395,8 @@ describe("every end", () => {
     });
   });
 
-  test("when the launcher was killed before the session began", async () => {
-    await using world = new ActingWorld();
+  test("even if the launcher was killed before the session began", async () => {
+    await using world = new LaunchTestHome();
     const args = ["launch", "demo", "say:x", "--on-exit", toFile("exit"), "--", "--announce-after", "1000"];
     const job = world.begin([binary, ...args]);
     await world.oneAgent();
@@ -403,12 +406,17 @@ describe("every end", () => {
     await world.untilAlone();
   });
 
-  test("of a wrapper that leaves its agent behind is not yet the agent's", async () => {
-    await using world = new ActingWorld();
-    const path = world.write("agent", `#!/bin/sh\nexec 3<&0; ${binary} "$@" <&3 & sleep 1\n`, 0o755);
+  test("of the agent, not of a wrapper that exits before it", async () => {
+    await using world = new LaunchTestHome();
+    const path = world.write(
+      "agent",
+      `#!/bin/sh\nexec 3<&0; ${binary} "$@" <&3 & until [ -e left ]; do sleep 0.02; done\n`,
+      0o755,
+    );
     const args = ["launch", "demo", untilGo, "--on-exit", toFile("exit")];
     const { code, out } = await world.begin([binary, ...args], { env: { AGENTCTL_DEMO_BIN: path } }).answer;
     expect(code).toBe(0);
+    writeFileSync(join(world.work, "left"), "");
     await waitFor("the wrapper's end", () => world.holders().length === 0);
     await waitFor("the runner", () => runners(world).length === 1);
     expect((await world.agentctl("stop", "--group", "none")).code).not.toBe(0);
@@ -420,9 +428,9 @@ describe("every end", () => {
   });
 });
 
-describe("late, where the holder was killed", () => {
-  test("only when the agent is gone, and by the next command that acts", async () => {
-    await using world = new ActingWorld();
+describe("on-exit runs late if the holder was killed:", () => {
+  test("by the next acting command after the agent has exited", async () => {
+    await using world = new LaunchTestHome();
     const other = world.folder("other");
     const id = await world.launched(untilGo, "--on-exit", toFile("exit"));
     await holderKilled(world);
@@ -449,16 +457,16 @@ describe("late, where the holder was killed", () => {
     expect((await world.run(["status", id])).out).toMatch(/\n {2}on exit {7}done \(\d+s ago, late\)\n/);
   });
 
-  test("by the stop that ends its agent", async () => {
-    await using world = new ActingWorld();
+  test("by the stop that ends the agent", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched("tool:sleep 600", "--on-exit", toFile("exit"));
     await holderKilled(world);
     expect((await world.agentctl("stop", id)).code).toBe(0);
     expect(ours(await variables(world, "exit"))).toMatchObject({ AGENTCTL_LATE: "1", AGENTCTL_OUTCOME: "interrupted" });
   });
 
-  test("once, by several commands at once", async () => {
-    await using world = new ActingWorld();
+  test("once, even with several commands at the same time", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched(untilGo, "--on-exit", "echo run >>count; sleep 0.3");
     await holderKilled(world);
     go(world);
@@ -471,8 +479,8 @@ describe("late, where the holder was killed", () => {
     expect(linesOf(world, "count")).toBe("run\n");
   });
 
-  test("again, where its runner was killed; not while the command itself goes on", async () => {
-    await using world = new ActingWorld();
+  test("again if its runner was killed, and not while its command still runs", async () => {
+    await using world = new LaunchTestHome();
     const command = "echo run >>count; until [ -e hook-may-end ]; do sleep 0.02; done";
     const id = await world.launched("say:x", "--on-exit", command);
     await world.untilFile("count");
@@ -501,8 +509,8 @@ describe("late, where the holder was killed", () => {
     expect(hooks?.exit).toEqual(hook(command, { late: true, attempts: 2 }));
   });
 
-  test("one that ends its runner each time is given up", async () => {
-    await using world = new ActingWorld();
+  test("not forever if the command kills its runner each time", async () => {
+    await using world = new LaunchTestHome();
     const command = "echo run >>count; kill -9 $PPID";
     const id = await world.launched("say:x", "--on-exit", command);
     for (const before of ["run\n", "run\nrun\n", "run\nrun\nrun\n"]) {
@@ -516,14 +524,14 @@ describe("late, where the holder was killed", () => {
       state: "ended",
       status: null,
       attempts: 3,
-      problem: "it was cut off 3 times; it is not run again",
+      problem: "was cut off 3 times; not run again",
     });
   });
 });
 
-describe("a hook that calls agentctl", () => {
-  test("reads the result and launches the next one, in the same place, as a person would", async () => {
-    await using world = new ActingWorld();
+describe("a hook that runs agentctl", () => {
+  test("can read the result and launch the next session in the same directory", async () => {
+    await using world = new LaunchTestHome();
     const next = `${binary} launch demo -p say:second --permission bypass >next.tmp 2>next.err`;
     const command = `${binary} result $AGENTCTL_SESSION_ID >result; ${next}; echo $? >code; mv next.tmp next`;
     await world.launched("say:first", "--on-exit", command);
@@ -536,8 +544,8 @@ describe("a hook that calls agentctl", () => {
     expect(await world.row(second)).toMatchObject({ status: "completed" });
   });
 
-  test("stops its own session from on-start", async () => {
-    await using world = new ActingWorld();
+  test("can stop its own session from on-start", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched(
       "tool:sleep 600",
       "--on-start",
@@ -551,8 +559,8 @@ describe("a hook that calls agentctl", () => {
   });
 });
 
-test("what a holder left to be run is not run by an agent's call", async () => {
-  await using world = new ActingWorld();
+test("a late on-exit is not run by a command of an agent", async () => {
+  await using world = new LaunchTestHome();
   const other = world.folder("other");
   const inner = `${binary} launch demo -p say:x --permission edit --share`;
   const steps = `tool:until [ -e go ]; do sleep 0.02; done; ${inner} >answer 2>&1; echo $? >code.tmp; mv code.tmp code`;
@@ -568,18 +576,18 @@ test("what a holder left to be run is not run by an agent's call", async () => {
   expect((await launchOf(world, id)).hooks?.exit).toMatchObject({ state: "pending" });
 });
 
-test("from inside an agent's session hooks are refused", async () => {
-  await using world = new ActingWorld();
+test("hooks are refused inside an agent's session", async () => {
+  await using world = new LaunchTestHome();
   const inner = `${binary} launch demo -p x --permission edit --share --on-exit true`;
   await world.launched(`tool:${inner} >answer.out 2>answer.err; echo $? >code.tmp; mv code.tmp code`);
   expect(await world.untilFile("code")).toBe("5\n");
   expect(readFileSync(join(world.work, "answer.err"), "utf8")).toContain(
-    "called from inside an agent's session: no --on-start, no --on-exit",
+    "called from inside an agent's session: --on-start and --on-exit are not allowed",
   );
 });
 
-test("agentctl's folder removed meanwhile: the hook is not known any more, and nothing comes back", async () => {
-  await using world = new ActingWorld();
+test("if agentctl's folder is removed meanwhile, the hook does not run and the folder is not created again", async () => {
+  await using world = new LaunchTestHome();
   const id = await world.launched(
     untilGo,
     "--on-start",

@@ -1,24 +1,35 @@
-// agentctl interrupt: the turn ends, the session stays, and nothing is touched that was not meant.
+// agentctl interrupt ends the turn of a session, keeps the session, and touches no other process.
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { paneOf, typeInPane } from "../../src/control/tmux.ts";
 import { readProcess } from "../../src/observe/processes.ts";
-import { AtTerminal, Host, isAlive, lastType, promptsOf, recordPath, Stage, story, Tmux, until } from "./live.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import {
+  AtTerminal,
+  isAlive,
+  lastType,
+  promptsOf,
+  recordPath,
+  Server,
+  ServerTestHome,
+  story,
+  Tmux,
+  until,
+} from "./test-home-servers.ts";
 
 const short = (id: string): string => id.slice(0, 8);
 const busy = "tool:until [ -e go ]; do sleep 0.02; done";
 
 /** Launched, and in its tool. */
-async function working(stage: Stage, ...flags: string[]): Promise<string> {
+async function working(stage: ServerTestHome, ...flags: string[]): Promise<string> {
   const id = await stage.launch(busy, ...flags);
   await until("the tool", () => lastType(stage, id) === "tool");
   return id;
 }
 
 describe("a headless agent", () => {
-  test("ends with its turn, its tool too, and can be continued", async () => {
-    await using stage = new Stage();
+  test("ends with its turn and its tool, and can be continued", async () => {
+    await using stage = new ServerTestHome();
     const id = await working(stage);
     expect(await stage.run(["interrupt", id])).toEqual({ code: 0, out: `${short(id)} is interrupted\n`, err: "" });
     expect(story(stage, id).at(-1)).toEqual({ type: "end", outcome: "interrupted" });
@@ -29,16 +40,16 @@ describe("a headless agent", () => {
     expect((await stage.list()).sessions).toMatchObject([{ id, outcome: "completed" }]);
   });
 
-  test("a suspended one, too", async () => {
-    await using stage = new Stage();
+  test("is interrupted even if it is suspended", async () => {
+    await using stage = new ServerTestHome();
     const id = await working(stage);
     const { process: agent } = await stage.until(id, "working");
     process.kill(agent?.pid ?? 0, "SIGSTOP");
     expect(await stage.run(["interrupt", id])).toMatchObject({ code: 0, out: `${short(id)} is interrupted\n` });
   });
 
-  test("one that ignores it: exit 6, still working", async () => {
-    await using stage = new Stage();
+  test("that ignores the signal is still working: exit 6", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.launch(`ignore:SIGINT\n${busy}`);
     await until("the tool", () => lastType(stage, id) === "tool");
     expect(await stage.run(["interrupt", id, "--timeout", "1s"])).toEqual({
@@ -48,8 +59,8 @@ describe("a headless agent", () => {
     });
   }, 25_000);
 
-  test("called by its pid, or from its place", async () => {
-    await using stage = new Stage();
+  test("is found by its pid or from its directory", async () => {
+    await using stage = new ServerTestHome();
     for (const way of ["pid", "place"]) {
       const id = await working(stage);
       const { process: agent } = await stage.until(id, "working");
@@ -60,8 +71,8 @@ describe("a headless agent", () => {
     }
   });
 
-  test("--json is the session as it is now", async () => {
-    await using stage = new Stage();
+  test("prints its current state with --json", async () => {
+    await using stage = new ServerTestHome();
     const id = await working(stage);
     expect(await stage.json("interrupt", id)).toMatchObject({ id, state: "stopped", outcome: "interrupted" });
   });
@@ -69,25 +80,25 @@ describe("a headless agent", () => {
 
 describe("without a turn", () => {
   test("an idle agent is left alone", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "end", "idle"]);
     await stage.until(agent.id, "idle");
     const before = story(stage, agent.id);
-    const out = `${short(agent.id)} is idle: no turn was going on\n`;
+    const out = `${short(agent.id)} is idle: no turn was running\n`;
     expect(await stage.run(["interrupt", agent.id])).toEqual({ code: 0, out, err: "" });
     expect(isAlive(agent.pid)).toBe(true);
     expect(story(stage, agent.id)).toEqual(before);
   });
 
-  test("a stopped one", async () => {
-    await using stage = new Stage();
+  test("a stopped session is reported as stopped", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
-    const out = `${short(id)} is completed: no turn was going on\n`;
+    const out = `${short(id)} is completed: no turn was running\n`;
     expect(await stage.run(["interrupt", id])).toEqual({ code: 0, out, err: "" });
   });
 
-  test("unknown is not idle: exit 8", async () => {
-    await using stage = new Stage();
+  test("an unknown session is not called idle: exit 8", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     rmSync(recordPath(stage, id));
     mkdirSync(recordPath(stage, id));
@@ -97,33 +108,33 @@ describe("without a turn", () => {
   });
 });
 
-test("a hosted session: its host ends the turn, and lives", async () => {
-  await using stage = new Stage();
-  const host = new Host(stage);
-  const id = await host.start("Fix it");
+test("a served session: the server ends the turn and keeps running", async () => {
+  await using stage = new ServerTestHome();
+  const server = new Server(stage);
+  const id = await server.start("Fix it");
   expect(await stage.run(["interrupt", id])).toEqual({ code: 0, out: `${short(id)} is idle\n`, err: "" });
   expect(story(stage, id).at(-1)).toEqual({ type: "end", outcome: "interrupted" });
   expect(await stage.run(["interrupt", id])).toMatchObject({
     code: 0,
-    out: `${short(id)} is idle: no turn was going on\n`,
+    out: `${short(id)} is idle: no turn was running\n`,
   });
-  expect(isAlive(host.pid)).toBe(true);
+  expect(isAlive(server.pid)).toBe(true);
 });
 
 describe("several", () => {
-  test("by name, one line each", async () => {
-    await using stage = new Stage();
+  test("by name print one line each", async () => {
+    await using stage = new ServerTestHome();
     const [first, second] = [await working(stage), await working(stage, "--share")];
     const third = await stage.past("first", "--share");
     const { code, out } = await stage.run(["interrupt", second, first, third]);
     expect(code).toBe(0);
     expect(out).toBe(
-      `${short(second)} is interrupted\n${short(first)} is interrupted\n${short(third)} is completed: no turn was going on\n`,
+      `${short(second)} is interrupted\n${short(first)} is interrupted\n${short(third)} is completed: no turn was running\n`,
     );
   });
 
-  test("a group, and nobody else", async () => {
-    await using stage = new Stage();
+  test("of a group are interrupted, and no other session", async () => {
+    await using stage = new ServerTestHome();
     const ours = [await working(stage, "--group", "g"), await working(stage, "--group", "g", "--share")];
     const other = await working(stage, "--share");
     const rows = await stage.json<{ id: string; outcome: string }[]>("interrupt", "--group", "g");
@@ -132,35 +143,36 @@ describe("several", () => {
     expect((await stage.run(["interrupt", "--group", "none"])).code).toBe(3);
   });
 
-  test("if one of them cannot be, none is", async () => {
-    await using stage = new Stage();
+  test("are not interrupted if one of them cannot be", async () => {
+    await using stage = new ServerTestHome();
     const id = await working(stage);
     const weak = weaklyLinked(stage);
     await stage.until(weak.id, "working");
     const { code, err } = await stage.run(["interrupt", id, weak.id]);
-    expect([code, err]).toEqual([5, expect.stringContaining(`${short(weak.id)}: which process has this session`)]);
+    expect([code, err]).toEqual([5, expect.stringContaining(`cannot be sure which process has ${short(weak.id)}`)]);
     await stage.until(id, "working");
     expect(isAlive(weak.pid)).toBe(true);
   });
 });
 
 /** Its arguments alone say which session it has. */
-const weaklyLinked = (stage: Stage) =>
+const weaklyLinked = (stage: ServerTestHome) =>
   stage.start(["--no-announce", "prompt:x", "work:600"], { cwd: stage.folder("elsewhere") });
 
-test("a process that has the session only by its arguments is not signalled", async () => {
-  await using stage = new Stage();
+test("a process that is linked only by its arguments is signalled only with -y", async () => {
+  await using stage = new ServerTestHome();
   const { id, pid } = weaklyLinked(stage);
   expect((await stage.until(id, "working")).link).toBe("argv");
   const { code, out, err } = await stage.run(["interrupt", id]);
   expect([code, out]).toEqual([5, ""]);
-  expect(err).toBe(`agentctl: ${short(id)}: which process has this session is not sure\n  agentctl why ${short(id)}\n`);
+  expect(err).toContain(`cannot be sure which process has ${short(id)}: pid ${pid} matches only by its arguments\n`);
   expect([isAlive(pid), lastType(stage, id)]).toEqual([true, "prompt"]);
+  expect(await stage.run(["interrupt", id, "-y"])).toMatchObject({ code: 0, out: `${short(id)} is interrupted\n` });
 });
 
 describe("keys, typed in a tmux pane", () => {
   async function catIn(
-    stage: Stage,
+    stage: ServerTestHome,
   ): Promise<{ tmux: Tmux; pane: string; row: NonNullable<ReturnType<typeof readProcess>> }> {
     const tmux = new Tmux(stage);
     const pane = await tmux.open("-s", "main", "cat", "-v");
@@ -173,7 +185,7 @@ describe("keys, typed in a tmux pane", () => {
   }
 
   test("reach the program, and no other pane", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const { tmux, pane, row } = await catIn(stage);
     const other = await tmux.run("split-window", "-t", pane, "-P", "-F", "#{pane_id}", "cat", "-v");
     const found = await paneOf(row, stage.env);
@@ -184,8 +196,8 @@ describe("keys, typed in a tmux pane", () => {
     expect(await tmux.screen(other)).toBe("");
   });
 
-  test("also where somebody scrolls back", async () => {
-    await using stage = new Stage();
+  test("reach the program even if the pane is scrolled back", async () => {
+    await using stage = new ServerTestHome();
     const { tmux, pane, row } = await catIn(stage);
     const found = await paneOf(row, stage.env);
     await tmux.run("copy-mode", "-t", pane);
@@ -194,8 +206,8 @@ describe("keys, typed in a tmux pane", () => {
     expect(await tmux.ask(pane, "#{pane_in_mode}")).toBe("0");
   });
 
-  test("nowhere, if the pane is gone", async () => {
-    await using stage = new Stage();
+  test("are not typed if the pane is gone", async () => {
+    await using stage = new ServerTestHome();
     const { tmux, pane, row } = await catIn(stage);
     const found = await paneOf(row, stage.env);
     await tmux.open("-s", "stays", "cat");
@@ -203,8 +215,8 @@ describe("keys, typed in a tmux pane", () => {
     expect(found !== null && (await typeInPane(found, "Escape", stage.env))).toBe(false);
   });
 
-  test("a terminal that is no pane is none", async () => {
-    await using stage = new Stage();
+  test("are not typed into a terminal that is not a pane", async () => {
+    await using stage = new ServerTestHome();
     await catIn(stage);
     const id = crypto.randomUUID();
     const { pid } = new AtTerminal(stage, [binary, "demo-agent", "--session-id", id, "idle"]);

@@ -1,11 +1,11 @@
-// An agent whose sessions are imported before it starts: where the start fails, nothing of that is left.
+// An agent whose session is imported before it starts: a failed start leaves nothing of the import.
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ActingWorld } from "./acting.ts";
+import { LaunchTestHome } from "./test-home-launch.ts";
 
-/** Imports, runs and deletes as OpenCode does, as far as anybody can see it. */
+/** Imports, runs and deletes like OpenCode, as seen from outside. */
 const fake = (fails: string): string => `#!${process.execPath}
 import { Database } from "bun:sqlite";
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
@@ -27,7 +27,7 @@ if (command === "session") database.run("DELETE FROM session WHERE id = ?", [wor
 if (command === "run") { console.error("Model not found"); process.exit(1); }
 `;
 
-async function launched(world: ActingWorld, fails: string) {
+async function launched(world: LaunchTestHome, fails: string) {
   const bin = world.write("opencode", fake(fails), 0o755);
   world.env["AGENTCTL_OPENCODE_BIN"] = bin;
   const answer = await world.agentctl("launch", "opencode", "x", "--permission", "bypass");
@@ -35,7 +35,7 @@ async function launched(world: ActingWorld, fails: string) {
   return { ...answer, calls: readFileSync(join(world.root, "calls"), "utf8").split("\n").slice(0, -1) };
 }
 
-function sessions(world: ActingWorld): unknown[] {
+function sessions(world: LaunchTestHome): unknown[] {
   const path = join(world.root, ".local/share/opencode/opencode.db");
   if (!existsSync(path)) return [];
   using database = new Database(path, { readonly: true });
@@ -43,32 +43,34 @@ function sessions(world: ActingWorld): unknown[] {
 }
 
 describe("a start that fails", () => {
-  test("after the import takes the empty session back", async () => {
-    await using world = new ActingWorld();
+  test("after the import removes the empty session", async () => {
+    await using world = new LaunchTestHome();
     const { code, err, calls } = await launched(world, "none");
-    expect([code, err]).toEqual([7, expect.stringContaining("OpenCode does not know the model")]);
+    expect([code, err]).toEqual([7, expect.stringContaining("OpenCode does not know this model")]);
     expect(calls).toEqual(["import", "run", "session"]);
     expect([sessions(world), world.kept()]).toEqual([[], []]);
   });
 
-  test("in the import leaves no file of it", async () => {
-    await using world = new ActingWorld();
+  test("during the import leaves no file", async () => {
+    await using world = new LaunchTestHome();
     const { code, err, calls } = await launched(world, "import");
     expect([code, err]).toEqual([7, expect.stringContaining("no import today")]);
     expect(calls).toEqual(["import"]);
     expect([sessions(world), world.kept()]).toEqual([[], []]);
   });
 
-  test("and cannot be taken back says so", async () => {
-    await using world = new ActingWorld();
+  test("whose import cannot be removed says so", async () => {
+    await using world = new LaunchTestHome();
     const { code, err } = await launched(world, "session");
     expect(code).toBe(7);
-    expect(err).toMatch(/an empty session stays: \S+opencode session delete ses_\w{26}: no session today/);
+    expect(err).toMatch(
+      /an empty session was left behind: \S+opencode session delete ses_\w{26} failed: no session today/,
+    );
     expect([sessions(world).length, world.kept()]).toEqual([1, []]);
   });
 
-  test("while it imports, what it imports is named by the launch", async () => {
-    await using world = new ActingWorld();
+  test("the imported session is named by the launch during the import", async () => {
+    await using world = new LaunchTestHome();
     world.env["AGENTCTL_OPENCODE_BIN"] = world.write(
       "opencode",
       "#!/bin/sh\ncp $2 $HOME/seen\nls $2 >&2\nexit 3\n",

@@ -1,33 +1,40 @@
-// agentctl launch with the demo agent: the answer is a session's id that is true at that moment, or an error and nothing is left.
+// agentctl launch with the demo agent prints the id of a session that exists, or fails and leaves nothing behind.
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter } from "../../src/adapters/adapter.ts";
-import { claudeInvocation } from "../../src/adapters/claude-code-invocation.ts";
-import { demo } from "../../src/adapters/demo.ts";
-import { checkPromptFits } from "../../src/cli/prompt.ts";
+import type { Adapter } from "../../src/agents/adapter.ts";
+import { claudeInvocation } from "../../src/agents/claude-code/invocation.ts";
+import { demo } from "../../src/agents/demo/index.ts";
+import { checkPromptFits } from "../../src/service/launch-plan.ts";
 import { waitFor } from "../conformance/wait.ts";
-import { ActingWorld, isAlive, readProcess } from "./acting.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { isAlive, LaunchTestHome, readProcess } from "./test-home-launch.ts";
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Neither a process nor a file. */
-const expectNothing = (world: ActingWorld): void => {
+const expectNothing = (world: LaunchTestHome): void => {
   expect(world.processes().map(({ argv }) => argv)).toEqual([]);
   expect(world.kept()).toEqual([]);
 };
 
 describe("the answer", () => {
-  test("is the id of the session, which is there and working", async () => {
-    await using world = new ActingWorld();
+  test("names the command that fits: result for a session that is over, logs -f for one that runs", async () => {
+    await using world = new LaunchTestHome();
+    const { err } = await world.agentctl("launch", "demo", "say:done", "--permission", "edit");
+    const next = err.includes(" is completed in ") ? "result" : "logs -f";
+    expect(err).toMatch(new RegExp(`; agentctl ${next} [0-9a-f]{8}\n$`));
+  });
+
+  test("is the id of a session that is listed and working", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await world.agentctl("launch", "demo", "Fix it\nwork:600", "--permission", "edit");
     expect([code, out.trim()]).toEqual([0, expect.stringMatching(uuid)]);
     const id = out.trim();
     const agent = await world.oneAgent();
     const ref = id.slice(0, 8);
     // Announced, its turn may begin a moment later.
-    expect(err.replace("is unclear in", "is working in")).toBe(
+    expect(err.replace("is starting in", "is working in")).toBe(
       `agentctl: ${ref} is working in ~/work (pid ${agent.pid}); agentctl logs -f ${ref}\n`,
     );
     await world.promptOf(id);
@@ -44,8 +51,8 @@ describe("the answer", () => {
     ]);
   });
 
-  test("of a quick agent, that is over by then, is its id; its place is free", async () => {
-    await using world = new ActingWorld();
+  test("is the id even if the agent has already finished; its directory is free", async () => {
+    await using world = new LaunchTestHome();
     for (let count = 0; count < 2; count += 1) {
       const { code, out } = await world.agentctl("launch", "demo", "Fix it");
       expect(code).toBe(0);
@@ -54,8 +61,8 @@ describe("the answer", () => {
     }
   });
 
-  test("as JSON has the keys of the contract and no other", async () => {
-    await using world = new ActingWorld();
+  test("as JSON has exactly the keys of the contract", async () => {
+    await using world = new LaunchTestHome();
     const args = ["launch", "demo", "work:600", "--permission", "bypass", "--name", "n", "--group", "g", "--json"];
     const { out, code } = await world.agentctl(...args);
     expect(code).toBe(0);
@@ -73,8 +80,8 @@ describe("the answer", () => {
     });
   });
 
-  test("name, group and labels are in the list", async () => {
-    await using world = new ActingWorld();
+  test("has its name, group and labels in the list", async () => {
+    await using world = new LaunchTestHome();
     const flags = ["--name", "api fix", "--group", "g/1", "--label", "a=1", "--label", "b=x=y"];
     const id = await world.launched("work:600", ...flags);
     expect((await world.row(id)).launch).toMatchObject({
@@ -89,10 +96,10 @@ describe("the answer", () => {
   test.each([
     ["-dash", "must begin with a letter or a digit"],
     ["", "must begin with a letter or a digit"],
-    ["n".repeat(201), "may have 200 characters at most"],
+    ["n".repeat(201), "may have at most 200 characters"],
     ["a*b", "takes letters, digits, spaces and . _ / -"],
-  ])("%j is no name, and why is said", async (name, why) => {
-    await using world = new ActingWorld();
+  ])("%j is not a valid name, and the error says why", async (name, why) => {
+    await using world = new LaunchTestHome();
     for (const flag of ["--name", "--group"]) {
       const { code, err } = await world.agentctl("launch", "demo", "x", flag, name);
       expect([code, err]).toEqual([2, `agentctl: ${flag} ${why}\n  agentctl launch --help\n`]);
@@ -100,8 +107,8 @@ describe("the answer", () => {
     expectNothing(world);
   });
 
-  test("a name that a live session has is refused; after its end it can be had again", async () => {
-    await using world = new ActingWorld();
+  test("a name of a live session is refused, and free after its end", async () => {
+    await using world = new LaunchTestHome();
     const first = await world.launched("tool:until [ -e go ]; do sleep 0.02; done", "--name", "n");
     const second = await world.agentctl("launch", "demo", "x", "--name", "n", "--share");
     expect(second).toMatchObject({ code: 5, out: "" });
@@ -113,30 +120,30 @@ describe("the answer", () => {
     expect((await world.json<{ id: string }>("status", "n")).id).toBe(third);
   });
 
-  test("of an agent that complains and goes on is its id: it is there, and in its place", async () => {
-    await using world = new ActingWorld();
+  test("is the id if the agent prints a warning and continues", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched("stderr:API Error: 529 overloaded, retrying\ntool:echo >tried; sleep 600");
     await world.untilFile("tried");
-    expect(await world.row(id)).toMatchObject({ status: "working" });
+    expect(await world.row(id)).toMatchObject({ state: "running" });
     expect((await world.agentctl("launch", "demo", "x")).code).toBe(5);
   });
 
-  test("comes also when nobody can hear the rest", async () => {
-    await using world = new ActingWorld();
+  test("comes even if stderr is closed", async () => {
+    await using world = new LaunchTestHome();
     const { code, out } = await world.begin(["sh", "-c", `${binary} launch demo work:600 2>/dev/full`]).answer;
     expect([code, out.trim()]).toEqual([0, expect.stringMatching(uuid)]);
     await world.oneAgent();
   });
 
   test("the exit status is kept beside the row", async () => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const id = await world.launched("exit:7");
     await world.untilAlone();
     expect(await world.row(id)).toMatchObject({ status: "cut-off", launch: { exit: { status: 7 } } });
   });
 
-  test("--max-time ends it", async () => {
-    await using world = new ActingWorld();
+  test("--max-time ends the session", async () => {
+    await using world = new LaunchTestHome();
     const id = await world.launched("tool:sleep 600", "--max-time", "1s");
     expect(world.processes().length).toBeGreaterThan(0);
     await world.untilAlone();
@@ -144,7 +151,7 @@ describe("the answer", () => {
   });
 });
 
-describe("a start that fails is an error, and nothing is left", () => {
+describe("a start that fails is an error and leaves nothing", () => {
   test.each([
     [
       "its last words",
@@ -153,17 +160,17 @@ describe("a start that fails is an error, and nothing is left", () => {
     ],
     ["an option it does not know", ["--", "--what"], "demo-agent: unknown option --what"],
   ])("%s", async (_name, args, words) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { code, out, err } = await world.agentctl("launch", "demo", "-p", "x", "--permission", "edit", ...args);
     expect([code, out]).toEqual([7, ""]);
-    expect(err).toStartWith("agentctl: Demo agent (built in) ended before it began a session (exit status");
+    expect(err).toStartWith("agentctl: Demo agent (built in) exited before it started a session (exit status");
     expect(err).toContain(words);
     expectNothing(world);
     expect((await world.list()).sessions).toEqual([]);
   });
 
-  test("only the last lines of a long complaint, without its escape sequences", async () => {
-    await using world = new ActingWorld();
+  test("prints only the last lines of a long output, without escape sequences", async () => {
+    await using world = new LaunchTestHome();
     const script =
       "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo \"line $i\"; done >&2\nprintf '\\033[31mred\\033[0m\\n' >&2; exit 3\n";
     const path = world.write("agent", script, 0o755);
@@ -181,17 +188,17 @@ describe("a start that fails is an error, and nothing is left", () => {
       "is not executable",
       "#!/bin/sh\n",
       0o644,
-      /AGENTCTL_DEMO_BIN names no program: .*\n {2}it must be an executable file/,
+      /AGENTCTL_DEMO_BIN does not name a program: .*\n {2}set it to an executable file/,
     ],
     [
       "has no interpreter",
       "#!/no/such/shell\n",
       0o755,
-      /ended before it began a session \(exit status 12[67]\):\n.*not found/,
+      /exited before it started a session \(exit status 12[67]\):\n.*not found/,
     ],
-    ["is no program", "\x7fELF garbage\0", 0o755, /ended before it began a session \(exit status 12[67]\):\n./],
+    ["is no program", "\x7fELF garbage\0", 0o755, /exited before it started a session \(exit status 12[67]\):\n./],
   ])("a binary that %s", async (_name, text, mode, message) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const path = world.write("agent", text, mode);
     const { code, out, err } = await world.begin([binary, "launch", "demo", "x", "--permission", "edit"], {
       env: { AGENTCTL_DEMO_BIN: path },
@@ -201,14 +208,14 @@ describe("a start that fails is an error, and nothing is left", () => {
     expectNothing(world);
   });
 
-  test("a binary that is not there: how to install it", async () => {
-    await using world = new ActingWorld();
+  test("a missing program is reported with its install command", async () => {
+    await using world = new LaunchTestHome();
     const missing = join(world.root, "nowhere");
     const override = await world.begin([binary, "launch", "claude", "x"], {
       env: { AGENTCTL_CLAUDE_CODE_BIN: missing },
     }).answer;
     expect(override).toMatchObject({ code: 7, out: "" });
-    expect(override.err).toContain(`AGENTCTL_CLAUDE_CODE_BIN names no program: ${missing}`);
+    expect(override.err).toContain(`AGENTCTL_CLAUDE_CODE_BIN does not name a program: ${missing}`);
     for (const [agent, command] of [
       ["claude", "claude"],
       ["codex", "codex"],
@@ -220,19 +227,19 @@ describe("a start that fails is an error, and nothing is left", () => {
     expectNothing(world);
   });
 
-  test("an agent that does not begin in time is ended", async () => {
-    await using world = new ActingWorld();
+  test("an agent that does not start in time is ended", async () => {
+    await using world = new LaunchTestHome();
     const args = ["-p", "x", "--start-timeout", "1s", "--permission", "edit"];
     const { code, out, err } = await world.agentctl("launch", "demo", ...args, "--", "--announce-after", "600000");
     expect([code, out]).toEqual([6, ""]);
     expect(err).toBe(
-      "agentctl: Demo agent (built in) has not begun a session within 1 s; it was ended\nit said nothing\n  --start-timeout gives it more time\n",
+      "agentctl: Demo agent (built in) did not begin a session within 1 s and was stopped\nit printed nothing\n  use --start-timeout to give it more time\n",
     );
     expectNothing(world);
   });
 
-  test("a wrapper that hangs with what it started is ended, too", async () => {
-    await using world = new ActingWorld();
+  test("a wrapper that hangs is ended with its children", async () => {
+    await using world = new LaunchTestHome();
     const path = world.write("agent", "#!/bin/sh\ntrap '' INT TERM\nsleep 600 & sleep 601; sleep 602\n", 0o755);
     const { code } = await world.begin([binary, "launch", "demo", "x", "--start-timeout", "1s"], {
       env: { AGENTCTL_DEMO_BIN: path },
@@ -241,8 +248,8 @@ describe("a start that fails is an error, and nothing is left", () => {
     expectNothing(world);
   });
 
-  test.each([["SIGINT"], ["SIGTERM"], ["SIGHUP"]] as const)("%s while it starts", async (signal) => {
-    await using world = new ActingWorld();
+  test.each([["SIGINT"], ["SIGTERM"], ["SIGHUP"]] as const)("%s during the start", async (signal) => {
+    await using world = new LaunchTestHome();
     const launch = world.begin([binary, "launch", "demo", "x", "--", "--announce-after", "600000"]);
     await world.oneAgent();
     launch.kill(signal);
@@ -250,8 +257,8 @@ describe("a start that fails is an error, and nothing is left", () => {
     expectNothing(world);
   });
 
-  test("no space left", async () => {
-    await using world = new ActingWorld();
+  test("a full disk", async () => {
+    await using world = new LaunchTestHome();
     const home = world.folder("tiny");
     const script = [
       `mount -t tmpfs -o size=64k,mode=700 none ${home}`,
@@ -269,7 +276,7 @@ describe("a start that fails is an error, and nothing is left", () => {
       const { out, err } = await world.begin(["unshare", "-m", "sh", "-c", lines.join("\n")], {
         env: { AGENTCTL_HOME: home },
       }).answer;
-      expect(err).toContain(`agentctl: no space left for ${home}: nothing was started\n`);
+      expect(err).toContain(`agentctl: nothing was started: no space left for ${home}\n`);
       expect(out).toStartWith("full 1\n");
       expect(out).not.toMatch(/\.(json|out|err|prompt|tmp)/);
       expect(world.processes()).toEqual([]);
@@ -277,18 +284,18 @@ describe("a start that fails is an error, and nothing is left", () => {
   });
 
   test("a home that cannot be written", async () => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const path = world.write("file", "");
     const { code, err } = await world.begin([binary, "launch", "demo", "x"], { env: { AGENTCTL_HOME: path } }).answer;
     expect(code).toBe(1);
-    expect(err).toMatch(new RegExp(`cannot write to ${path}: .*\\n {2}AGENTCTL_HOME names another folder\\n`));
+    expect(err).toMatch(new RegExp(`cannot write to ${path}: .*\\n {2}set AGENTCTL_HOME to use another folder\\n`));
     expectNothing(world);
   });
 });
 
 describe("a launcher that is killed", () => {
   test("right after the agent's start leaves a session that is listed, with its name", async () => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const args = ["launch", "demo", "x", "--name", "n", "--label", "a=b", "--", "--announce-after", "600000"];
     const launch = world.begin([binary, ...args]);
     const agent = await world.oneAgent();
@@ -306,8 +313,8 @@ describe("a launcher that is killed", () => {
     ]);
   });
 
-  test("as soon as there is a holder: the agent comes up, listed by its name", async () => {
-    await using world = new ActingWorld();
+  test("right after the holder's start leaves a session that starts and is listed by its name", async () => {
+    await using world = new LaunchTestHome();
     const launch = world.begin([binary, "launch", "demo", "work:600", "--name", "n"]);
     await waitFor("the holder", () => world.holders().length > 0);
     launch.kill("SIGKILL");
@@ -321,8 +328,8 @@ describe("a launcher that is killed", () => {
 describe("the prompt", () => {
   const odd = `"two"\n'lines' $HOME \`id\` \\n %s\té 😀\r\n-x --version\n${"long ".repeat(210_000)}`;
 
-  test("of any size, from a file and from standard input, arrives as it is", async () => {
-    await using world = new ActingWorld();
+  test("arrives unchanged at any size, from a file and from stdin", async () => {
+    await using world = new LaunchTestHome();
     const path = world.write("prompt", odd);
     const answers = [
       await world.begin([binary, "launch", "demo", "-F", path, "--share"]).answer,
@@ -342,31 +349,31 @@ describe("the prompt", () => {
     ["-"],
     ["-x"],
     ["'\" $(id)\n`id`"],
-  ])("%p behind -p is a prompt", async (prompt) => {
-    await using world = new ActingWorld();
+  ])("may be %p after -p", async (prompt) => {
+    await using world = new LaunchTestHome();
     expect(await world.promptOf(await world.launched(prompt))).toBe(prompt);
   });
 
-  test("a byte order mark is a part of it", async () => {
-    await using world = new ActingWorld();
+  test("keeps a byte order mark", async () => {
+    await using world = new LaunchTestHome();
     const { out } = await world.begin([binary, "launch", "demo", "-"], { stdin: "\ufeffx" }).answer;
     expect(await world.promptOf(out.trim())).toBe("\ufeffx");
   });
 
   test.each([
-    ["NUL", { stdin: "a\0b" }, ["-"], "the prompt holds a NUL character"],
-    ["no UTF-8", { stdin: Buffer.from([0x61, 0xff]) }, ["-"], "the prompt is no text: not UTF-8"],
+    ["NUL", { stdin: "a\0b" }, ["-"], "the prompt contains a NUL character"],
+    ["no UTF-8", { stdin: Buffer.from([0x61, 0xff]) }, ["-"], "the prompt is not text: not UTF-8"],
     ["nothing", { stdin: "" }, ["-"], "the prompt is empty"],
     ["white space", {}, [" \n\t"], "the prompt is empty"],
     ["no source", {}, [], "needs a prompt"],
     ["two sources", {}, ["x", "-p", "y"], "the prompt was given twice"],
     ["a word and a file", {}, ["x", "-F", "/etc/hostname"], "the prompt was given twice"],
-    ["two words", {}, ["fix", "it"], 'one prompt, please: put it in quotes (what is "it"?)'],
+    ["two words", {}, ["fix", "it"], "put the prompt in quotes; unexpected argument: it"],
     ["a file that is not there", {}, ["-F", "nowhere"], "cannot read the prompt from nowhere: no such file"],
     ["a directory", {}, ["-F", "/"], "cannot read the prompt from /: "],
     ["too long", { stdin: Buffer.alloc(16 * 1024 * 1024 + 1, "x") }, ["-"], "the prompt is longer than 16777216 bytes"],
   ] as const)("%s is refused", async (_name, options, args, message) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { code, out, err } = await world.begin([binary, "launch", "demo", ...args], options).answer;
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain(message);
@@ -381,15 +388,18 @@ describe("the prompt", () => {
     [["--agent", "demo", "--worktree", "z", "x"], "did you mean --worktree=z? agentctl launch --help"],
     [["--worktree", "demo", "fix", "it"], "agentctl launch --help"],
     [["demo", "--worktree", "fix it", "-p", "x"], "agentctl launch --help"],
-  ])("%j: a branch behind --worktree without = is no prompt, and that is said", async (args, hint) => {
-    await using world = new ActingWorld();
-    const { code, err } = await world.agentctl("launch", ...args);
-    expect([code, err.split("\n  ")[1]]).toEqual([2, `${hint}\n`]);
-    expectNothing(world);
-  });
+  ])(
+    "%j: a branch after --worktree without = is not taken as the prompt, and the error says so",
+    async (args, hint) => {
+      await using world = new LaunchTestHome();
+      const { code, err } = await world.agentctl("launch", ...args);
+      expect([code, err.split("\n  ")[1]]).toEqual([2, `${hint}\n`]);
+      expectNothing(world);
+    },
+  );
 
-  test("is in nobody's arguments and nobody's environment, and in no file that others can read", async () => {
-    await using world = new ActingWorld();
+  test("is in no process's arguments or environment, and in no file that others can read", async () => {
+    await using world = new LaunchTestHome();
     const secret = "the-secret-of-this-prompt";
     const path = world.write("prompt", `${secret}\nwork:600`, 0o600);
     const launch = world.begin([binary, "launch", "demo", "-F", path]);
@@ -411,7 +421,7 @@ describe("the prompt", () => {
     expect(readdirSync(`/proc/${agent?.pid}/fd`)).toContain("0");
   });
 
-  test("as an argument may have 128 KB, less one byte", () => {
+  test("can be an argument of up to 128 KB minus one byte", () => {
     const invocation = { ...demo.invocation, promptBy: "argument" } as const;
     const byArgument: Adapter = { ...demo, invocation };
     const fits = "é".repeat(64 * 1024 - 1);
@@ -423,9 +433,9 @@ describe("the prompt", () => {
   });
 });
 
-describe("the agent's surroundings", () => {
-  test("are the caller's, without what would make it a part of another session", async () => {
-    await using world = new ActingWorld();
+describe("the environment of the agent", () => {
+  test("is the caller's, without variables of another session", async () => {
+    await using world = new LaunchTestHome();
     const scrubbed = {
       CLAUDECODE: "1",
       CLAUDE_CODE_SESSION_ID: "other",
@@ -459,8 +469,8 @@ describe("the agent's surroundings", () => {
     expect(agent?.env["PWD"]).toBe(world.work);
   });
 
-  test("its directory is the real one, also through a link", async () => {
-    await using world = new ActingWorld();
+  test("has the real directory, even if a link was given", async () => {
+    await using world = new LaunchTestHome();
     symlinkSync(world.work, join(world.root, "link"));
     const link = join(world.root, "link");
     const answers = [
@@ -472,8 +482,8 @@ describe("the agent's surroundings", () => {
     expect(world.launchedAgents().map(({ env }) => env["PWD"])).toEqual([world.work, world.work]);
   });
 
-  test("it has no more descriptors than it needs, and takes SIGINT", async () => {
-    await using world = new ActingWorld();
+  test("has only the descriptors that it needs, and reacts to SIGINT", async () => {
+    await using world = new LaunchTestHome();
     await world.launched("tool:ls -l /proc/self/fd | sed 's/.* //' >fds; sleep 600");
     const agent = await world.oneAgent();
     await world.untilFile("fds");
@@ -494,8 +504,8 @@ describe("the agent's surroundings", () => {
   test.each([
     ["not there", "no such directory: "],
     ["a file", "not a directory: "],
-  ])("a directory that is %s is said, and the binary is not blamed", async (what, message) => {
-    await using world = new ActingWorld();
+  ])("a directory that is %s is named as the cause, not the program", async (what, message) => {
+    await using world = new LaunchTestHome();
     const path = what === "a file" ? world.write("file", "") : join(world.root, "nowhere");
     const { code, out, err } = await world.agentctl("launch", "demo", "x", "--cwd", path);
     expect([code, out]).toEqual([2, ""]);
@@ -503,8 +513,8 @@ describe("the agent's surroundings", () => {
     expectNothing(world);
   });
 
-  test("what is kept is for its owner alone; the agent has the caller's umask", async () => {
-    await using world = new ActingWorld();
+  test("the agent has the caller's umask; agentctl's own files are private", async () => {
+    await using world = new LaunchTestHome();
     const script = `umask 022; ${binary} launch demo 'edit:made:x'`;
     expect((await world.begin(["sh", "-c", script]).answer).code).toBe(0);
     await world.untilAlone();
@@ -517,8 +527,8 @@ describe("the agent's surroundings", () => {
     expect(mode(join(world.work, "made"))).toBe(0o644);
   });
 
-  test("relative names mean what they mean to the caller, wherever the agent works", async () => {
-    await using world = new ActingWorld();
+  test("relative paths are resolved from the caller's directory", async () => {
+    await using world = new LaunchTestHome();
     world.write("wrapper", `#!/bin/sh\nexec ${binary} "$@"\n`, 0o755);
     const env = { AGENTCTL_DEMO_BIN: "./wrapper", AGENTCTL_HOME: "state", DEMO_AGENT_HOME: "data" };
     const { code, out } = await world.begin([binary, "launch", "demo", "x", "--cwd", "work"], { cwd: world.root, env })
@@ -531,8 +541,8 @@ describe("the agent's surroundings", () => {
     expect(readdirSync(world.work)).toEqual([]);
   });
 
-  test("a home that others may look into: what is in it is closed all the same", async () => {
-    await using world = new ActingWorld();
+  test("files in a home that others can read are still private", async () => {
+    await using world = new LaunchTestHome();
     mkdirSync(join(world.root, ".agentctl"), { mode: 0o755 });
     chmodSync(join(world.root, ".agentctl"), 0o755);
     await world.launched("x");
@@ -547,7 +557,7 @@ describe("permission", () => {
     ["edit", true, false, 1],
     ["bypass", true, true, 0],
   ] as const)("%s", async (permission, edits, runs, denied) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const prompt = "edit:edited:x\ntool:echo >ran";
     const { out, err } = await world.agentctl("launch", "demo", "-p", prompt, "--permission", permission);
     await world.untilAlone();
@@ -557,15 +567,17 @@ describe("permission", () => {
     expect(err).not.toContain("as its script says");
   });
 
-  test("none: what that means is said", async () => {
-    await using world = new ActingWorld();
+  test("without one, a note says what that means", async () => {
+    await using world = new LaunchTestHome();
     const { code, err } = await world.agentctl("launch", "demo", "x");
     expect(code).toBe(0);
-    expect(err).toStartWith("agentctl: demo: it edits files and runs commands, as its script says\n");
+    expect(err).toStartWith("agentctl: demo: it edits files and runs every command\n");
   });
 
-  test("none: no flag of ours widens it", async () => {
-    await using world = new ActingWorld();
+  const where = { home: "/h", supportFolder: "/home/me/.agentctl/support", cwd: "/c", at: 0 };
+
+  test("without one, no flag gives more permission", async () => {
+    await using world = new LaunchTestHome();
     await world.launched("work:600");
     expect((await world.oneAgent()).argv.slice(1, 3)).toEqual(["demo-agent", "-p"]);
     expect((await world.oneAgent()).argv).not.toContain("--permission");
@@ -578,28 +590,26 @@ describe("permission", () => {
       prompt: "x",
       extra: [],
     } as const;
-    expect(
-      claudeInvocation.headless(order, { home: "/h", own: "/home/me/.agentctl/support", cwd: "/c", at: 0 }).join(" "),
-    ).not.toMatch(/permission/);
+    expect(claudeInvocation.headless({ ...order, ...where }).join(" ")).not.toMatch(/permission/);
   });
 
   test("an unknown one is refused", async () => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { code, err } = await world.agentctl("launch", "demo", "x", "--permission", "all");
     expect(code).toBe(2);
     expect(err).toContain("no such permission: all (read, edit, bypass)");
     expectNothing(world);
   });
 
-  test("what the agent would refuse as root is refused at once", async () => {
+  test("a permission that the agent refuses as root is refused at once", async () => {
     const order = { kind: "new", session: null, from: null, model: null, prompt: "x", extra: [] } as const;
     const asked = (permission: "edit" | "bypass", isRoot: boolean, env: Record<string, string>) =>
-      claudeInvocation.refuses({ ...order, permission }, { isRoot, env });
-    expect(asked("bypass", true, {})).toContain("refuses to skip permissions as root");
+      claudeInvocation.refuses?.({ ...order, ...where, permission }, { isRoot, env });
+    expect(asked("bypass", true, {})).toMatchObject({ code: "bypass-as-root" });
     expect(asked("bypass", true, { IS_SANDBOX: "1" })).toBeNull();
     expect(asked("bypass", false, {})).toBeNull();
     expect(asked("edit", true, {})).toBeNull();
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { code, err } = await world.begin([binary, "launch", "claude", "x", "--permission", "bypass"], {
       env: { AGENTCTL_CLAUDE_CODE_BIN: "/bin/true" },
     }).answer;
@@ -614,14 +624,21 @@ describe("the agent", () => {
 
   test.each([
     ["nothing at all", [], {}, 2, "launch needs a prompt: TEXT, -p TEXT, -F FILE, or - for standard input"],
-    ["nobody knows it", ["nosuch", "x"], {}, 2, "no agent is called nosuch (known: claude-code, codex, "],
-    ["left out, none is there", ["x"], {}, 7, "no agent is installed\n  agentctl adapters says how to install one"],
+    ["its name is unknown", ["nosuch", "x"], {}, 2, "no agent is called nosuch (known: claude-code, codex, "],
+    ["its name is misspelled", ["cluade", "x"], {}, 2, "did you mean claude?"],
+    [
+      "it is left out and none is installed",
+      ["x"],
+      {},
+      7,
+      "no agent is installed\n  agentctl adapters shows how to install one",
+    ],
     [
       "left out, there are two",
       ["x"],
       both,
       2,
-      "which agent? claude-code, codex are installed: agentctl launch claude-code",
+      "which agent? claude-code, codex are installed\n  agentctl launch claude-code …",
     ],
     [
       "left out, there is one",
@@ -631,7 +648,7 @@ describe("the agent", () => {
       "Claude Code refuses to skip permissions as root",
     ],
   ] as const)("%s", async (_name, args, env, exit, message) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { code, out, err } = await world.begin([binary, "launch", ...args], { env: { PATH: world.work, ...env } })
       .answer;
     expect([code, out]).toEqual([exit, ""]);
@@ -640,8 +657,8 @@ describe("the agent", () => {
   });
 });
 
-test("a caller whose directory is gone is told so", async () => {
-  await using world = new ActingWorld();
+test("a caller whose directory was removed gets an error", async () => {
+  await using world = new LaunchTestHome();
   const script = `mkdir gone && cd gone && rmdir ../gone && exec ${binary} launch demo x`;
   const { code, out, err } = await world.begin(["sh", "-c", script]).answer;
   expect([code, out]).toEqual([1, ""]);
@@ -650,8 +667,8 @@ test("a caller whose directory is gone is told so", async () => {
   expectNothing(world);
 });
 
-test("it outlives its launcher, its terminal's group and a SIGHUP to its holder", async () => {
-  await using world = new ActingWorld();
+test("a session survives its launcher, its terminal's process group and a SIGHUP to its holder", async () => {
+  await using world = new LaunchTestHome();
   const { out } = await world.begin([
     "setsid",
     "-w",

@@ -1,16 +1,17 @@
-// `list` through the built binary: what it shows, what it leaves out, and what it does with bad stores.
-import { expect, test } from "bun:test";
+// agentctl list with the built binary: shown and hidden sessions, filters, and stores that cannot be read.
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { World } from "./world.ts";
+import { binary, TestHome } from "./test-home.ts";
+import { AtTerminal, ServerTestHome, until } from "./test-home-servers.ts";
 
 const done = [
   { type: "prompt", text: "do it" },
   { type: "end", outcome: "completed" },
 ];
 
-test("an empty machine: no sessions, no problem, nothing created", async () => {
-  await using world = new World();
+test("on a fresh host there are no sessions and no problems, and no file is created", async () => {
+  await using world = new TestHome();
   expect(await world.run(["list"])).toEqual({ code: 0, out: "No sessions.\n", err: "" });
   expect((await world.list()).sessions).toEqual([]);
   const { out } = await world.run([]);
@@ -18,8 +19,8 @@ test("an empty machine: no sessions, no problem, nothing created", async () => {
   expect([...new Bun.Glob("**/*").scanSync({ cwd: world.root, dot: true, onlyFiles: false })]).toEqual([]);
 });
 
-test("running and unknown without -a, stopped ones of a week with it, older ones counted", async () => {
-  await using world = new World();
+test("list shows running and unknown sessions; -a adds those stopped within a week and counts older ones", async () => {
+  await using world = new TestHome();
   const agent = world.start(["prompt:paint", "work:60"]);
   const finished = world.record(done);
   const longAgo = new Date(Date.now() - 30 * 86_400_000).toISOString();
@@ -35,8 +36,8 @@ test("running and unknown without -a, stopped ones of a week with it, older ones
   expect((await world.run(["list", "-a"])).out).toContain("1 older not shown");
 });
 
-test("the row of a waiting session carries its question; the table shows it", async () => {
-  await using world = new World();
+test("the row of a waiting session has its question, in JSON and in the table", async () => {
+  await using world = new TestHome();
   const agent = world.start(["prompt:deploy", "ask:permission:May I push?", "end", "idle"]);
   const row = await world.until(agent.id, "waiting");
   expect(row).toMatchObject({
@@ -47,14 +48,15 @@ test("the row of a waiting session carries its question; the table shows it", as
     waiting: { kind: "permission", text: "May I push?", tool: "shell", options: ["yes", "no"] },
   });
   expect((await world.run(["ps", "--needs-me"])).out).toContain("permission: May I push?");
-  expect((await world.run([])).out).toMatch(/Needs you \(1\)\n.*May I push\?/);
+  expect((await world.run([])).out).toMatch(/Needs you \(1\)\n.*May I push\? +\[agentctl attach /);
+  expect((await world.run([], { env: { COLUMNS: "60" } })).out).toContain(`[agentctl attach ${row.ref}]`);
   agent.type("yes");
   await world.until(agent.id, "idle");
   expect((await world.run([])).out).toMatch(/Your turn \(1\)/);
 });
 
-test("statusline counts who needs a person, whose turn it is and who works; nothing where nobody runs", async () => {
-  await using world = new World();
+test("statusline counts waiting, idle and working sessions, and prints nothing without running ones", async () => {
+  await using world = new TestHome();
   expect(await world.run(["statusline"])).toEqual({ code: 0, out: "", err: "" });
   const asking = world.start(["prompt:deploy", "ask:permission:May I push?", "end", "idle"]);
   const working = [world.start(["prompt:paint", "work:60"]), world.start(["prompt:paint", "work:60"])];
@@ -67,8 +69,21 @@ test("statusline counts who needs a person, whose turn it is and who works; noth
   expect((await world.run(["statusline"])).out).toEndWith(" · ?\n");
 });
 
-test("filters", async () => {
-  await using world = new World();
+test("-q prints ids, --columns selects columns; sessions that need a person come first", async () => {
+  await using world = new TestHome();
+  expect((await world.run(["list", "--needs-me"])).out).toBe("No session needs you.\n");
+  const asking = world.start(["prompt:deploy", "ask:permission:May I push?", "end", "idle"]);
+  await world.until(asking.id, "waiting");
+  const working = world.start(["prompt:paint", "work:60"]);
+  await world.until(working.id, "working");
+  expect((await world.run(["list", "-q"])).out).toBe(`${asking.id}\n${working.id}\n`);
+  const { out } = await world.run(["list", "--columns", "status,id"]);
+  expect(out).toBe(`STATUS   ID\nwaiting  ${asking.id}\nworking  ${working.id}\n`);
+  expect((await world.run(["list", "--columns", "status,colour"])).code).toBe(2);
+});
+
+test("filters select sessions", async () => {
+  await using world = new TestHome();
   const here = world.folder("here");
   mkdirSync(join(here, ".git"));
   const agent = world.start(["title:Garden work", "prompt:plant", "work:60"], { cwd: world.folder("here", "below") });
@@ -86,9 +101,9 @@ test("filters", async () => {
   expect(await ids("--cwd", here)).toEqual([agent.id]);
   expect(await ids("--cwd", world.root)).toEqual([]);
   for (const word of ["GARDEN", "plant", "below"]) expect(await ids("--grep", word)).toEqual([agent.id]);
-  expect(await ids("-a", "--grep", "ended inside")).toEqual([]);
+  expect(await ids("-a", "--grep", "died in")).toEqual([]);
   expect(await ids("--needs-me")).toEqual([]);
-  expect(await ids("--hosted")).toEqual([]);
+  expect(await ids("--served")).toEqual([]);
   expect(await ids("-a", "--limit", "2")).toHaveLength(2);
   expect(await ids("--agent", "demo")).toEqual([agent.id]);
   for (const bad of [
@@ -103,8 +118,8 @@ test("filters", async () => {
     expect((await world.run(["list", ...bad])).code).toBe(2);
 });
 
-test("a store that cannot be read is a problem, its absence is none; live agents still show", async () => {
-  await using world = new World();
+test("an unreadable store is a problem, a missing one is not; live agents are still shown", async () => {
+  await using world = new TestHome();
   const stopped = world.record(done);
   const agent = world.start(["prompt:x", "work:60"]);
   await world.until(agent.id, "working");
@@ -122,20 +137,20 @@ test("a store that cannot be read is a problem, its absence is none; live agents
   expect((await world.run(["doctor"])).code).toBe(8);
 });
 
-test("what could not be read is not called empty", async () => {
-  await using world = new World();
+test("an unreadable store is not called empty", async () => {
+  await using world = new TestHome();
   mkdirSync(world.home);
   writeFileSync(join(world.home, "sessions"), "not a folder");
   for (const words of [["list"], ["list", "-a"], []]) {
     const { code, out, err } = await world.run(words);
     expect(code).toBe(0);
-    expect(out).toMatch(/^No (sessions|agent) that could be (read|seen)\b.*agentctl doctor/);
+    expect(out).toMatch(/^No (sessions that could|running session was) .*agentctl doctor/);
     expect(err).toContain("not a folder");
   }
 });
 
-test("one bad file costs one row", async () => {
-  await using world = new World();
+test("one bad file affects one row", async () => {
+  await using world = new TestHome();
   const good = world.record(done);
   const bad = crypto.randomUUID();
   mkdirSync(join(world.home, "sessions", `${bad}.jsonl`));
@@ -155,7 +170,7 @@ test("one bad file costs one row", async () => {
 });
 
 test("escape sequences reach neither a terminal nor JSON", async () => {
-  await using world = new World();
+  await using world = new TestHome();
   const evil = "\x1b]0;owned\x07\x1b[31mred\x1b[0m \u009b2J \u202eback\u0000";
   const id = world.record([
     { type: "title", text: evil },
@@ -176,8 +191,8 @@ test("escape sequences reach neither a terminal nor JSON", async () => {
   }
 });
 
-test("a home of many names is one store; several homes come from the configuration", async () => {
-  await using world = new World();
+test("a home with several names is one store; more homes can be configured", async () => {
+  await using world = new TestHome();
   const id = world.record(done);
   symlinkSync(world.home, join(world.root, "linked"));
   const other = join(world.root, "other");
@@ -191,8 +206,8 @@ test("a home of many names is one store; several homes come from the configurati
   expect(sessions).toHaveLength(1);
 });
 
-test("a live agent in a home that nobody told us about is found, with that home's other sessions", async () => {
-  await using world = new World();
+test("a live agent in an unknown home is found, with the other sessions of that home", async () => {
+  await using world = new TestHome();
   const elsewhere = world.folder("elsewhere");
   const stopped = world.record(done, undefined, elsewhere);
   const agent = world.start(["prompt:x", "work:60"], { env: { DEMO_AGENT_HOME: elsewhere } });
@@ -201,7 +216,7 @@ test("a live agent in a home that nobody told us about is found, with that home'
 });
 
 test("--watch prints one JSON value per change", async () => {
-  await using world = new World();
+  await using world = new TestHome();
   const child = Bun.spawn([join(import.meta.dir, "../../dist/agentctl"), "list", "-a", "-w", "--json"], {
     env: world.env,
     stdout: "pipe",
@@ -225,8 +240,8 @@ test("--watch prints one JSON value per change", async () => {
   }
 });
 
-test("asking changes nothing: no file is made, touched or removed", async () => {
-  await using world = new World();
+test("list creates, changes and removes no file", async () => {
+  await using world = new TestHome();
   world.record(done);
   const agent = world.start(["prompt:x", "work:60"]);
   await world.until(agent.id, "working");
@@ -240,4 +255,34 @@ test("asking changes nothing: no file is made, touched or removed", async () => 
   for (const args of [["list", "-a"], ["list", "-a", "--tokens"], ...about, ["doctor"], ["adapters"], []])
     await world.run(args);
   expect(snapshot()).toEqual(before);
+});
+
+describe("--watch on a terminal", () => {
+  const watching = async (stage: ServerTestHome): Promise<AtTerminal> => {
+    const terminal = new AtTerminal(stage, [binary, "list", "-a", "-w"]);
+    await until("the table", () => terminal.shown.includes("STATUS"));
+    expect(terminal.shown).toStartWith("\x1b[?1049h");
+    return terminal;
+  };
+
+  test.each([
+    ["q", 0],
+    ["\x03", 130],
+  ])("the key %j leaves the alternate screen", async (key, code) => {
+    await using stage = new ServerTestHome();
+    stage.record(done);
+    const terminal = await watching(stage);
+    terminal.type(key);
+    expect(await terminal.ended()).toBe(code);
+    expect(terminal.shown).toEndWith("\x1b[?1049l");
+  });
+
+  test("a signal leaves the alternate screen, too", async () => {
+    await using stage = new ServerTestHome();
+    stage.record(done);
+    const terminal = await watching(stage);
+    process.kill(terminal.pid, "SIGTERM");
+    expect(await terminal.ended()).toBe(130);
+    expect(terminal.shown).toEndWith("\x1b[?1049l");
+  });
 });

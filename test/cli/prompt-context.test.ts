@@ -1,14 +1,14 @@
-// What goes with a prompt: a specification that is named first, and the content of files.
+// launch --spec and --context: a specification file and the content of files are added to the prompt.
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ActingWorld } from "./acting.ts";
+import { LaunchTestHome } from "./test-home-launch.ts";
 
-const promptOf = async (world: ActingWorld, id: string): Promise<string> =>
+const promptOf = async (world: LaunchTestHome, id: string): Promise<string> =>
   (JSON.parse((await world.agentctl("logs", id, "--json")).out.split("\n")[0] ?? "") as { text: string }).text;
 
-test("the specification is named first and kept; the content of files stands behind the prompt", async () => {
-  await using world = new ActingWorld();
+test("the prompt begins with the name of the specification and ends with the content of files", async () => {
+  await using world = new LaunchTestHome();
   writeFileSync(join(world.work, "spec.md"), "the plan");
   writeFileSync(join(world.work, "a.txt"), "line one\nline two\n");
   writeFileSync(join(world.work, "ü b.txt"), "other");
@@ -26,12 +26,12 @@ test.each([
   ["a folder as specification", ["--spec", "folder"], "not a file"],
   ["a context that is not there", ["--context", "none.md"], "no such file"],
   ["a folder as context", ["--context", "folder"], "a folder where a file should be"],
-  ["something binary", ["--context", "binary"], "it is no text"],
+  ["something binary", ["--context", "binary"], "it is not text"],
   ["something that is not UTF-8", ["--context", "latin1"], "not UTF-8"],
   ["one file that is too large", ["--context", "large"], "larger than 262144 bytes"],
   ["too much in all", Array.from({ length: 5 }, () => ["--context", "quarter"]).flat(), "together is larger than"],
 ])("%s is refused", async (_name, args, says) => {
-  await using world = new ActingWorld();
+  await using world = new LaunchTestHome();
   mkdirSync(join(world.work, "folder"));
   writeFileSync(join(world.work, "binary"), "a\0b");
   writeFileSync(join(world.work, "latin1"), Buffer.from([0x61, 0xe4, 0x62]));

@@ -1,17 +1,17 @@
-// What agentctl keeps on disk, and how to be rid of it without touching what a live session uses.
+// agentctl du and prune: show and remove agentctl's own files, except for those of live sessions.
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ActingWorld } from "./acting.ts";
+import { LaunchTestHome } from "./test-home-launch.ts";
 
-const launches = (world: ActingWorld): string[] => readdirSync(join(world.env["AGENTCTL_HOME"] ?? "", "launches"));
-const ofKind = async (world: ActingWorld, what: string) =>
+const launches = (world: LaunchTestHome): string[] => readdirSync(join(world.env["AGENTCTL_HOME"] ?? "", "launches"));
+const ofKind = async (world: LaunchTestHome, what: string) =>
   (JSON.parse((await world.agentctl("du", "--json")).out) as Record<string, unknown>[]).find(
     (each) => each["what"] === what,
   );
 
-test("du shows notes, logs, worktrees and cache; prune asks, and leaves what is live", async () => {
-  await using world = new ActingWorld();
+test("du shows notes, logs, worktrees and cache; prune asks, and keeps files of live sessions", async () => {
+  await using world = new LaunchTestHome();
   const live = await world.launched("work:600");
   const over = await world.agentctl("launch", "demo", "say:x", "--permission", "edit", "--share", "--name", "done");
   await world.agentctl("wait", over.out.trim(), "--until", "stopped");
@@ -22,26 +22,28 @@ test("du shows notes, logs, worktrees and cache; prune asks, and leaves what is 
   const asked = await world.agentctl("prune");
   expect(asked).toMatchObject({ code: 5, out: "" });
   expect(asked.err).toContain("1 launch is in use and stays");
-  expect(asked.err).toContain("(done) can go");
+  expect(asked.err).toContain("(done) can be deleted");
   const dry = await world.agentctl("prune", "--dry-run");
   expect(dry).toMatchObject({ code: 0, err: "" });
-  expect(dry.out).toMatch(/^1 launch is in use and stays\nlaunch \S+ \(done\) can go: .*\nthe cache can go: .*\n$/);
+  expect(dry.out).toMatch(
+    /^1 launch is in use and stays\nlaunch \S+ \(done\) can be deleted: .*\nthe cache can be deleted: .*\n$/,
+  );
   expect(launches(world).filter((name) => name.endsWith(".json"))).toHaveLength(2);
   const states = async () => (await world.list()).sessions.map(({ id, status }) => [id, status]);
   const before = await states();
   expect(await world.agentctl("prune", "-y")).toMatchObject({
     code: 0,
-    out: expect.stringContaining("are free again"),
+    out: expect.stringMatching(/^deleted /),
   });
   expect(launches(world)).toEqual([expect.stringMatching(/\.json$/)]);
   expect(existsSync(join(world.root, ".cache", "agentctl"))).toBe(false);
   expect(await states()).toEqual(before);
   expect(await world.row(live)).toMatchObject({ status: "working", launch: { id: expect.any(String) } });
-  expect((await world.agentctl("prune", "-y")).out).toBe("nothing can go\n");
+  expect((await world.agentctl("prune", "-y")).out).toBe("nothing to delete\n");
 });
 
-test("what ended thirty days ago goes with the next launch; what a live session uses does not", async () => {
-  await using world = new ActingWorld();
+test("the next launch removes files of sessions that ended thirty days ago, and none of live sessions", async () => {
+  await using world = new LaunchTestHome();
   const live = await world.launched("work:600");
   const over = await world.agentctl("launch", "demo", "say:x", "--permission", "edit", "--share");
   await world.agentctl("wait", over.out.trim(), "--until", "stopped");
@@ -60,17 +62,17 @@ test("what ended thirty days ago goes with the next launch; what a live session 
   expect(await world.row(over.out.trim())).toMatchObject({ launch: null });
 });
 
-test("a home that is gone keeps nobody from anything", async () => {
-  await using world = new ActingWorld();
+test("a missing home is not an error", async () => {
+  await using world = new LaunchTestHome();
   const id = await world.launched("work:600");
   rmSync(world.env["AGENTCTL_HOME"] ?? "", { recursive: true });
   expect(await world.row(id)).toMatchObject({ status: "working", launch: null });
   expect((await world.agentctl("du")).code).toBe(0);
-  expect((await world.agentctl("prune", "-y")).out).toBe("nothing can go\n");
+  expect((await world.agentctl("prune", "-y")).out).toBe("nothing to delete\n");
 });
 
-test("a home that cannot be read is not called empty: exit 8", async () => {
-  await using world = new ActingWorld();
+test("an unreadable home is not called empty: exit 8", async () => {
+  await using world = new LaunchTestHome();
   const home = world.env["AGENTCTL_HOME"] ?? "";
   symlinkSync(home, home);
   const du = await world.agentctl("du");

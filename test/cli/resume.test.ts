@@ -1,21 +1,32 @@
-// agentctl resume: this very process becomes the agent's interface, in the session's directory, and only one can.
+// agentctl resume: this process becomes the agent's terminal interface, in the session's directory, for one caller at a time.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AtTerminal, argvOf, environmentOf, Host, isAlive, promptsOf, Stage, statusOf, story, until } from "./live.ts";
-import { binary, type Listed } from "./world.ts";
+import { binary, type Listed } from "./test-home.ts";
+import {
+  AtTerminal,
+  argvOf,
+  environmentOf,
+  isAlive,
+  promptsOf,
+  Server,
+  ServerTestHome,
+  statusOf,
+  story,
+  until,
+} from "./test-home-servers.ts";
 
 /** Waits until the process at this terminal has the session, idle. */
-const becomesAgent = (stage: Stage, id: string): Promise<Listed> => stage.until(id, "idle");
+const becomesAgent = (stage: ServerTestHome, id: string): Promise<Listed> => stage.until(id, "idle");
 
-const configure = (stage: Stage, homes: string[]): void => {
+const configure = (stage: ServerTestHome, homes: string[]): void => {
   mkdirSync(join(stage.root, ".config/agentctl"), { recursive: true });
   writeFileSync(join(stage.root, ".config/agentctl/config.json"), JSON.stringify({ homes: { demo: homes } }));
 };
 
 describe("at a terminal", () => {
   test("this process becomes the agent, in its directory", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const directory = stage.folder("a place", "it's here");
     const id = await stage.past("first", "--cwd", directory);
     const shell = new AtTerminal(stage, ["/bin/sh", "-c", `'${binary}' resume ${id}; echo "status=$?"`], {
@@ -38,8 +49,8 @@ describe("at a terminal", () => {
     expect((await stage.list()).sessions).toMatchObject([{ id, state: "stopped" }]);
   });
 
-  test("the process is the same one all the time, with nothing of ours left in it", async () => {
-    await using stage = new Stage();
+  test("the process stays the same, with nothing of agentctl left in it", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const plain = stage.start(["prompt:x", "end", "idle"]);
     await stage.until(plain.id, "idle");
@@ -52,12 +63,12 @@ describe("at a terminal", () => {
         return target.includes("launch.lock") ? [target] : [];
       });
     expect(filesOf(resumed.pid)).toEqual([]);
-    // The lock went: somebody else can begin something while this one is open.
+    // The lock is released: another command can start while this one is open.
     expect((await stage.run(["send", await stage.past("another", "--share"), "x", "--share"])).code).toBe(0);
   });
 
-  test("what Bun ignores is not ignored in the agent", async () => {
-    await using stage = new Stage();
+  test("signals that Bun ignores are not ignored in the agent", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     // The demo agent is Bun again and ignores them itself: a shell in its place shows what was handed on.
     const program = join(stage.root, "agent.sh");
@@ -70,8 +81,8 @@ describe("at a terminal", () => {
     expect(ignored).toBe("SigIgn:\t0000000000000000\n");
   });
 
-  test("in a home that only config.json names", async () => {
-    await using stage = new Stage();
+  test("it uses a home that only config.json names", async () => {
+    await using stage = new ServerTestHome();
     const other = stage.folder("other home");
     configure(stage, [other]);
     const id = stage.record(
@@ -91,7 +102,7 @@ describe("at a terminal", () => {
   });
 
   test("--fork is a new session with a parent; the old one stays, even a live one", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "end", "idle"]);
     await stage.until(agent.id, "idle");
     const before = story(stage, agent.id);
@@ -104,65 +115,65 @@ describe("at a terminal", () => {
     expect(isAlive(agent.pid)).toBe(true);
   });
 
-  test("arguments behind -- reach the agent", async () => {
-    await using stage = new Stage();
+  test("arguments after -- reach the agent", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const resumed = new AtTerminal(stage, [binary, "resume", id, "--", "--model", "demo-9"]);
     await becomesAgent(stage, id);
     expect(argvOf(resumed.pid).slice(1)).toEqual(["demo-agent", "--resume", id, "--model", "demo-9", "idle"]);
   });
 
-  test("of eight at once one wins", async () => {
-    await using stage = new Stage();
+  test("of eight callers at once one wins", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const all = Array.from({ length: 8 }, () => new AtTerminal(stage, [binary, "resume", id]));
     const ended = new Map<AtTerminal, number>();
     for (const each of all) void each.ended().then((code) => ended.set(each, code));
     await until("seven of them", () => ended.size === 7);
     expect([...ended.values()]).toEqual(Array(7).fill(5));
-    for (const each of ended.keys()) expect(each.shown).toContain("is live elsewhere: pid ");
+    for (const each of ended.keys()) expect(each.shown).toContain("is open elsewhere: pid ");
     const winner = all.find((each) => !ended.has(each));
     expect((await becomesAgent(stage, id)).process?.pid).toBe(winner?.pid ?? 0);
   });
 });
 
 describe("refused", () => {
-  test("without a terminal, with the two other ways", async () => {
-    await using stage = new Stage();
+  test("without a terminal, with hints to two other ways", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     expect(await stage.run(["resume", id])).toEqual({
       code: 5,
       out: "",
-      err: `agentctl: the agent's interface needs a terminal\n  agentctl send ${id} TEXT goes on without one; --print shows the command\n`,
+      err: `agentctl: the agent's interface needs a terminal\n  agentctl send ${id} TEXT continues without one; --print shows the command\n`,
     });
-    // Who is not there has no other way either.
+    // A session that does not exist cannot be resumed in another way either.
     const { code, err } = await stage.run(["resume", "nobody"]);
     expect([code, err]).toEqual([3, expect.stringContaining("no session nobody")]);
   });
 
-  test("live elsewhere", async () => {
-    await using stage = new Stage();
+  test("if the session is live in another process", async () => {
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "end", "idle"]);
     await stage.until(agent.id, "idle");
     const resumed = new AtTerminal(stage, [binary, "resume", agent.id]);
     expect(await resumed.ended()).toBe(5);
-    expect(resumed.shown).toContain(`is live elsewhere: pid ${agent.pid}`);
+    expect(resumed.shown).toContain(`is open elsewhere: pid ${agent.pid}`);
     expect(await stage.run(["resume", agent.id, "--print"])).toMatchObject({ code: 5, out: "" });
   });
 
-  test("its directory is gone", async () => {
-    await using stage = new Stage();
+  test("if its directory is gone", async () => {
+    await using stage = new ServerTestHome();
     const directory = stage.folder("gone");
     const id = await stage.past("first", "--cwd", directory);
     rmSync(directory, { recursive: true });
     const resumed = new AtTerminal(stage, [binary, "resume", id]);
     expect(await resumed.ended()).toBe(5);
-    expect(resumed.shown).toContain(`its directory is gone: ${directory}`);
+    expect(resumed.shown).toContain(`its directory ${directory} is gone`);
     expect(await stage.run(["resume", id, "--print"])).toMatchObject({ code: 5, out: "" });
   });
 
-  test("words that are no session", async () => {
-    await using stage = new Stage();
+  test("if the reference matches no session", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     expect((await stage.run(["resume"])).code).toBe(2);
     expect((await stage.run(["resume", id, "and a message"])).code).toBe(2);
@@ -171,7 +182,7 @@ describe("refused", () => {
 
 describe("--print", () => {
   /** What the line does in a shell that knows nothing but HOME. */
-  const pasted = async (stage: Stage, line: string, env: Record<string, string> = {}): Promise<AtTerminal> => {
+  const pasted = async (stage: ServerTestHome, line: string, env: Record<string, string> = {}): Promise<AtTerminal> => {
     const { HOME = "", PATH = "" } = stage.env;
     const bare = Object.fromEntries(Object.keys(stage.env).map((key) => [key, ""]));
     return new AtTerminal(stage, ["/bin/bash", "-c", line], { env: { ...bare, HOME, PATH, ...env }, cwd: "/" });
@@ -183,8 +194,8 @@ describe("--print", () => {
     `it's "quoted" $HOME \`x\` é`,
     "new\nline \x1b[31m\u009b",
     "hidden \u200b\u202e\u{e0041}",
-  ])("a line that works when pasted: %p", async (name) => {
-    await using stage = new Stage();
+  ])("prints a command that works when pasted: %p", async (name) => {
+    await using stage = new ServerTestHome();
     const directory = stage.folder(name);
     const id = await stage.past("first", "--cwd", directory);
     const { code, out, err } = await stage.run(["resume", id, "--print"]);
@@ -197,8 +208,8 @@ describe("--print", () => {
     expect(environmentOf(shell.pid)).toContain(`DEMO_AGENT_HOME=${stage.home}`);
   });
 
-  test("to the agent's default home it leads from everywhere, too", async () => {
-    await using stage = new Stage();
+  test("prints a command that sets the agent's default home", async () => {
+    await using stage = new ServerTestHome();
     const usual = stage.folder(".demo-agent");
     const id = stage.record(
       [
@@ -216,8 +227,8 @@ describe("--print", () => {
     expect(plain.out).toStartWith(`cd ${stage.root}/work && ${binary} demo-agent --session-id `);
   });
 
-  test("starts nothing, needs no terminal, and forks", async () => {
-    await using stage = new Stage();
+  test("starts nothing, needs no terminal, and works with --fork", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const { out } = await stage.run(["resume", id, "--print", "--fork"]);
     expect(out).toMatch(new RegExp(` demo-agent --session-id [0-9a-f-]{36} --parent ${id} idle\\n$`));
@@ -226,9 +237,9 @@ describe("--print", () => {
   });
 });
 
-test("a hosted session can be opened beside its host", async () => {
-  await using stage = new Stage();
-  const id = await new Host(stage).start("Fix it");
+test("a served session can be opened beside its server", async () => {
+  await using stage = new ServerTestHome();
+  const id = await new Server(stage).start("Fix it");
   expect(await stage.run(["resume", id, "--print"])).toMatchObject({
     code: 0,
     out: expect.stringContaining(`--resume ${id}`),

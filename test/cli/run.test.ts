@@ -1,30 +1,30 @@
-// agentctl run with the demo agent: the answer on stdout, the talk on stderr, and nothing that outlives it.
+// agentctl run with the demo agent: the answer is on stdout, progress on stderr, and no process survives the command.
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
-import { ActingWorld, isAlive, type Process, type Running } from "./acting.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { isAlive, LaunchTestHome, type Process, type Running } from "./test-home-launch.ts";
 
-const run = (world: ActingWorld, prompt: string, ...args: string[]) =>
+const run = (world: LaunchTestHome, prompt: string, ...args: string[]) =>
   world.agentctl("run", "demo", "-p", prompt, "--permission", "bypass", ...args);
 
 describe("the answer", () => {
-  test("is alone on stdout; what the agent does is told on stderr", async () => {
-    await using world = new ActingWorld();
+  test("is alone on stdout; progress is on stderr", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(
       world,
       "say:first\ntool:echo loud; echo louder >&2\nedit:a:b\nsay:It\\'s done",
     );
     expect([code, out]).toEqual([0, "It\\'s done\n"]);
     const [begun, ...progress] = err.trim().split("\n");
-    expect(begun).toMatch(/^agentctl: ([0-9a-f-]{36}) has begun \(agentctl status \1\)$/);
+    expect(begun).toMatch(/^agentctl: started ([0-9a-f-]{36}) \(agentctl status \1\)$/);
     expect(progress).toEqual(["agent: first", "shell: echo loud; echo louder >&2", "edit: a:b", "agent: It\\'s done"]);
     await world.untilAlone();
   });
 
-  test("as JSON is the session as it is then, with its result", async () => {
-    await using world = new ActingWorld();
+  test("as JSON is the session after its end, with the result", async () => {
+    await using world = new LaunchTestHome();
     const { code, out } = await run(world, "say:one\nsay:two", "--json", "--name", "n", "--group", "g");
     expect(code).toBe(0);
     const answer = JSON.parse(out) as Record<string, unknown>;
@@ -41,43 +41,43 @@ describe("the answer", () => {
     expect(Object.keys(answer)).toEqual([...Object.keys(await world.row(String(answer["id"]))), "result"]);
   });
 
-  test("of a failed turn is exit 10, with its words", async () => {
-    await using world = new ActingWorld();
+  test("of a failed turn exits with 10 and prints its last message", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(world, "say:I cannot\nend:failed");
     expect([code, out]).toEqual([10, "I cannot\n"]);
-    expect(err).toContain("failed: this is not a final answer");
+    expect(err).toContain("failed; this is not a final answer");
   });
 
-  test("of an agent that leaves in the middle of its turn is exit 10", async () => {
-    await using world = new ActingWorld();
+  test("of an agent that exits in the middle of its turn exits with 10", async () => {
+    await using world = new LaunchTestHome();
     const { code, err } = await run(world, "say:half\nexit:0");
     expect(code).toBe(10);
-    expect(err).toContain("was cut off: this is not a final answer");
+    expect(err).toContain("was cut off; this is not a final answer");
   });
 
-  test("of one that failed comes with the end of its stderr and its exit status", async () => {
-    await using world = new ActingWorld();
+  test("of a failed agent has the end of its stderr and its exit status", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(world, "stderr:one\nstderr:fatal: out of credits\nexit:9");
     expect([code, out]).toEqual([10, ""]);
     expect(err).toMatch(
-      /was cut off: this is not a final answer \(exit status 9\)\n {2}its stderr ended with:\n {4}one\n {4}fatal: out of credits\n$/,
+      /was cut off; this is not a final answer \(exit status 9\)\n {2}its stderr ended with:\n {4}one\n {4}fatal: out of credits\n$/,
     );
     const fine = await run(world, "stderr:a word\nsay:done");
     expect([fine.code, fine.err]).toEqual([0, expect.not.stringContaining("a word")]);
   });
 
   test.each([
-    ["tool:make deploy\nsay:all done", "1 tool call"],
-    ["tool:make deploy\nedit:a:b\nsay:all done", "2 tool calls"],
-  ])("after %j with --permission read: that it was denied %s is said", async (prompt, calls) => {
-    await using world = new ActingWorld();
+    ["tool:make deploy\nsay:all done", "1 tool call was denied"],
+    ["tool:make deploy\nedit:a:b\nsay:all done", "2 tool calls were denied"],
+  ])("after %j with --permission read says: %s", async (prompt, calls) => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await world.agentctl("run", "demo", prompt, "--permission", "read");
     expect([code, out]).toEqual([0, "all done\n"]);
-    expect(err).toMatch(new RegExp(`\nagentctl: [0-9a-f]{8} was denied ${calls}\n$`));
+    expect(err).toMatch(new RegExp(`\nagentctl: [0-9a-f]{8}: ${calls}\n$`));
   });
 
-  test("of one that needs a person is exit 11, and it is ended", async () => {
-    await using world = new ActingWorld();
+  test("of a session that needs a person exits with 11, and the session is ended", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(world, "say:half\nask:permission:May I drop the table?");
     expect([code, out]).toEqual([11, ""]);
     expect(err).toContain("it waits for a person: May I drop the table?");
@@ -86,28 +86,28 @@ describe("the answer", () => {
     expect((await world.list()).sessions).toMatchObject([{ state: "stopped", outcome: "interrupted" }]);
   });
 
-  test("of one that needs a person, as JSON, is the session after its end", async () => {
-    await using world = new ActingWorld();
+  test("of a session that needs a person, as JSON, is the session after its end", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(world, "say:half\nask:question:Which color?", "--json");
     expect(code).toBe(11);
     const answer = JSON.parse(out) as Record<string, unknown>;
     const ended = { state: "stopped", activity: null, outcome: "interrupted", waiting: null, process: null };
     expect(answer).toMatchObject({ ...ended, result: null, launch: { exit: { status: expect.any(Number) } } });
     expect(err).toContain("it waits for a person: Which color?");
-    expect(err).toContain(`nobody answers here, so ${answer["ref"]} was ended\n`);
+    expect(err).toContain(`no person can answer here: ${answer["ref"]} was stopped\n`);
     await world.untilAlone();
   });
 
-  test("of an agent that never begins is its error, exit 7", async () => {
-    await using world = new ActingWorld();
+  test("of an agent that never starts is its error, exit 7", async () => {
+    await using world = new LaunchTestHome();
     const { code, out, err } = await run(world, "x", "--", "--fail-start", "Not logged in");
     expect([code, out]).toEqual([7, ""]);
     expect(err).toContain("Not logged in");
     expect(world.kept()).toEqual([]);
   });
 
-  test("is not needed by everybody: a closed stdout is no error of the agent's", async () => {
-    await using world = new ActingWorld();
+  test("may go to a closed stdout without an error of the agent", async () => {
+    await using world = new LaunchTestHome();
     const script = `{ ${binary} run demo -p 'edit:made:x' --permission edit; echo $? >code; } | head -c 0`;
     await world.begin(["sh", "-c", script]).answer;
     expect((await world.untilFile("code")).trim()).toBe("0");
@@ -116,8 +116,8 @@ describe("the answer", () => {
     await world.untilAlone();
   });
 
-  test("a closed stderr does not end it either", async () => {
-    await using world = new ActingWorld();
+  test("may come with a closed stderr", async () => {
+    await using world = new LaunchTestHome();
     const script = `{ ${binary} run demo -p 'work:0.3\nsay:hello' 2>&3 >answer; echo $? >code; } 3>&1 | head -c 0`;
     await world.begin(["sh", "-c", script]).answer;
     expect((await world.untilFile("code")).trim()).toBe("0");
@@ -126,7 +126,6 @@ describe("the answer", () => {
   });
 });
 
-/** An agent whose tool has a child of its own. */
 const busy = "tool:sleep 600 & echo >tool; wait";
 
 interface Job {
@@ -136,22 +135,22 @@ interface Job {
 }
 
 async function busyRun(
-  world: ActingWorld,
+  world: LaunchTestHome,
   options: { steps?: string; args?: string[]; wrap?: string[] } = {},
 ): Promise<Job> {
   const { steps = busy, args = [], wrap = [] } = options;
   const job = world.begin([...wrap, binary, "run", "demo", "-p", steps, "--permission", "bypass", ...args]);
   await world.untilFile("tool");
-  await waitFor("its begin", () => job.said().includes("has begun"));
+  await waitFor("its begin", () => job.said().includes("agentctl: started "));
   await waitFor("its child", () => world.processes().some(({ argv }) => argv[0] === "sleep"));
   const agentctl = world.processes().find(({ argv }) => argv[1] === "run");
   if (agentctl === undefined) throw new Error("no agentctl run");
   return { job, agentctl, agent: await world.oneAgent() };
 }
 
-describe("everything ends", () => {
+describe("all processes end", () => {
   test.each([["SIGINT"], ["SIGTERM"], ["SIGHUP"]] as const)("with %s to agentctl: exit 130", async (signal) => {
-    await using world = new ActingWorld();
+    await using world = new LaunchTestHome();
     const { job } = await busyRun(world);
     job.kill(signal);
     expect(await job.answer).toMatchObject({ code: 130, out: "" });
@@ -161,8 +160,8 @@ describe("everything ends", () => {
     ]);
   });
 
-  test("with its terminal's or its job's process group", async () => {
-    await using world = new ActingWorld();
+  test("with the process group of the terminal or the job", async () => {
+    await using world = new LaunchTestHome();
     const { job, agentctl } = await busyRun(world, { wrap: ["setsid", "sh", "-c", '"$@"; :', "sh"] });
     expect(agentctl.session).not.toBe(agentctl.pid);
     process.kill(-agentctl.session, "SIGTERM");
@@ -170,8 +169,8 @@ describe("everything ends", () => {
     await world.untilAlone();
   });
 
-  test("with agentctl itself, when that is killed", async () => {
-    await using world = new ActingWorld();
+  test("when agentctl itself is killed", async () => {
+    await using world = new LaunchTestHome();
     const { job } = await busyRun(world);
     job.kill("SIGKILL");
     await job.answer;
@@ -179,16 +178,16 @@ describe("everything ends", () => {
     expect((await world.list()).sessions).toMatchObject([{ outcome: "interrupted" }]);
   });
 
-  test("with its whole process group, when that is killed", async () => {
-    await using world = new ActingWorld();
+  test("when the whole process group is killed", async () => {
+    await using world = new LaunchTestHome();
     const { job, agentctl } = await busyRun(world, { wrap: ["setsid", "sh", "-c", '"$@"; :', "sh"] });
     process.kill(-agentctl.session, "SIGKILL");
     await job.answer;
     await world.untilAlone();
   });
 
-  test("when agentctl is killed before the agent has begun", async () => {
-    await using world = new ActingWorld();
+  test("when agentctl is killed before the agent has started", async () => {
+    await using world = new LaunchTestHome();
     const job = world.begin([binary, "run", "demo", "x", "--", "--announce-after", "600000"]);
     await world.oneAgent();
     job.kill("SIGKILL");
@@ -196,17 +195,17 @@ describe("everything ends", () => {
     await world.untilAlone();
   });
 
-  test("when its time is over: exit 10, and that is said", async () => {
-    await using world = new ActingWorld();
+  test("at the time limit: exit 10, with a message", async () => {
+    await using world = new LaunchTestHome();
     const { code, err } = await run(world, busy, "--max-time", "1s");
     expect(code).toBe(10);
-    expect(err).toContain("agentctl: ended: --max-time 1s was over\n");
+    expect(err).toContain("agentctl: stopped: --max-time 1s was reached\n");
     await world.untilAlone();
     expect((await world.list()).sessions).toMatchObject([{ outcome: "interrupted" }]);
   });
 
-  test("when its time would be over much later and agentctl is killed; no clock is left behind", async () => {
-    await using world = new ActingWorld();
+  test("when agentctl is killed long before the time limit; no timer process is left", async () => {
+    await using world = new LaunchTestHome();
     const { job } = await busyRun(world, { args: ["--max-time", "1h"] });
     expect(world.processes().some(({ argv }) => argv[1] === "3600")).toBe(true);
     job.kill("SIGKILL");
@@ -214,14 +213,14 @@ describe("everything ends", () => {
     await world.untilAlone();
   });
 
-  test("when the agent is done: no clock is left behind", async () => {
-    await using world = new ActingWorld();
+  test("when the agent is done; no timer process is left", async () => {
+    await using world = new LaunchTestHome();
     expect((await run(world, "say:x", "--max-time", "1h")).out).toBe("x\n");
     await world.untilAlone();
   });
 
-  test("also an agent and a tool that ignore SIGINT and SIGTERM", async () => {
-    await using world = new ActingWorld();
+  test("even if an agent and a tool ignore SIGINT and SIGTERM", async () => {
+    await using world = new LaunchTestHome();
     const steps =
       "ignore:SIGINT\nignore:SIGTERM\ntool:trap '' INT TERM; sleep 600 & echo >tool; while :; do wait; done";
     const { job } = await busyRun(world, { steps });
@@ -231,8 +230,8 @@ describe("everything ends", () => {
     expect((await world.list()).sessions).toMatchObject([{ outcome: "cut-off", launch: { exit: { status: 137 } } }]);
   }, 40_000);
 
-  test("at once with a second SIGINT", async () => {
-    await using world = new ActingWorld();
+  test("at once after a second SIGINT", async () => {
+    await using world = new LaunchTestHome();
     const steps = "ignore:SIGINT\nignore:SIGTERM\ntool:sleep 600 & echo >tool; wait";
     const { job, agent } = await busyRun(world, { steps });
     const begun = performance.now();
@@ -252,8 +251,8 @@ describe("everything ends", () => {
   }, 20_000);
 });
 
-test("a holder that is killed costs the exit status, and nothing else", async () => {
-  await using world = new ActingWorld();
+test("a killed holder loses the exit status, and nothing else", async () => {
+  await using world = new LaunchTestHome();
   const id = await world.launched("tool:until [ -e go ]; do sleep 0.02; done");
   const [holder] = world.holders();
   process.kill(holder?.pid ?? 0, "SIGKILL");
@@ -265,8 +264,8 @@ test("a holder that is killed costs the exit status, and nothing else", async ()
   expect(await world.row(id)).toMatchObject({ status: "completed", launch: { exit: null } });
 });
 
-test("a holder that is killed does not keep Ctrl-C from ending the agent", async () => {
-  await using world = new ActingWorld();
+test("Ctrl-C ends the agent even if its holder was killed", async () => {
+  await using world = new LaunchTestHome();
   const { job } = await busyRun(world);
   const [holder] = world.holders().filter(({ pid, session }) => pid === session);
   process.kill(holder?.pid ?? 0, "SIGKILL");
@@ -276,10 +275,10 @@ test("a holder that is killed does not keep Ctrl-C from ending the agent", async
   await world.untilAlone();
 });
 
-test("a place that is occupied is refused", async () => {
-  await using world = new ActingWorld();
+test("a directory with a working session is refused", async () => {
+  await using world = new LaunchTestHome();
   await world.launched("work:600");
   const { code, out, err } = await run(world, "x");
   expect([code, out]).toEqual([5, ""]);
-  expect(err).toContain("is occupied:");
+  expect(err).toContain("cannot launch in ");
 });

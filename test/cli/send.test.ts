@@ -1,9 +1,18 @@
-// agentctl send: the message reaches the session it was meant for, in its own directory and home, and only once.
+// agentctl send: a message reaches its session once, in the session's own directory and home.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AtTerminal, Host, isAlive, promptsOf, recordPath, Stage, story, until } from "./live.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import {
+  AtTerminal,
+  isAlive,
+  promptsOf,
+  recordPath,
+  Server,
+  ServerTestHome,
+  story,
+  until,
+} from "./test-home-servers.ts";
 
 interface Told {
   id: string;
@@ -15,21 +24,21 @@ interface Told {
 /** Stays busy until the file `go` is there. */
 const busy = "tool:until [ -e go ]; do sleep 0.02; done";
 
-const notesOf = (stage: Stage): string[] =>
+const notesOf = (stage: ServerTestHome): string[] =>
   readdirSync(join(stage.root, ".agentctl/launches"))
     .filter((name) => name.endsWith(".json"))
     .sort();
 
 describe("a stopped session", () => {
-  test("goes on under its id, in its own directory, with the message and nothing else (D29)", async () => {
-    await using stage = new Stage();
+  test("continues under its id, in its own directory, with only the message (D29)", async () => {
+    await using stage = new ServerTestHome();
     const directory = stage.folder("a place", "it's here");
     const id = await stage.past("first", "--cwd", directory);
     const newer = await stage.past("somebody else's");
     const message = "MESSAGE-XYZ\ntool:pwd >where\nsay:second answer";
     const { code, out, err } = await stage.run(["send", id, message], { cwd: "/" });
     expect([code, out]).toEqual([0, `${id}\n`]);
-    expect(err).toContain("agentctl logs -f");
+    expect(err).toMatch(/; agentctl (logs -f|result) [0-9a-f]{8}\n$/);
     await stage.wait(id);
     expect(story(stage, id).slice(1)).toEqual([
       { type: "prompt", text: "first" },
@@ -46,8 +55,8 @@ describe("a stopped session", () => {
     expect((await stage.list()).sessions).toHaveLength(2);
   });
 
-  test("goes on in its own home, even one that only config.json names", async () => {
-    await using stage = new Stage();
+  test("continues in its own home, even if only config.json names it", async () => {
+    await using stage = new ServerTestHome();
     const other = stage.folder("other home");
     mkdirSync(join(stage.root, ".config/agentctl"), { recursive: true });
     writeFileSync(join(stage.root, ".config/agentctl/config.json"), JSON.stringify({ homes: { demo: [other] } }));
@@ -68,7 +77,7 @@ describe("a stopped session", () => {
   });
 
   test("keeps the name, group, labels and permission of its launch", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const about = ["--name", "painter", "--group", "night", "--label", "k=v", "--label", "of=two words"];
     const id = await stage.past("first", ...about, "--permission", "read");
     const first = await stage.json<Told>("status", id);
@@ -84,8 +93,8 @@ describe("a stopped session", () => {
     expect(story(stage, id).at(-3)).toMatchObject({ type: "tool-result", denied: true });
   });
 
-  test("--permission is for this message and those after it", async () => {
-    await using stage = new Stage();
+  test("takes --permission for this message and later ones", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first", "--permission", "read");
     const told = await stage.json<Told>("send", id, "edit:one:x", "--permission", "edit");
     expect(told).toMatchObject({ id, permission: "edit", group: null });
@@ -96,37 +105,37 @@ describe("a stopped session", () => {
     expect(await stage.run(["send", id, "x", "--permission", "all"])).toMatchObject({ code: 2 });
   });
 
-  test("its directory is gone: refused, and says what to do", async () => {
-    await using stage = new Stage();
+  test("is refused with a hint if its directory is gone", async () => {
+    await using stage = new ServerTestHome();
     const directory = stage.folder("gone");
     const id = await stage.past("first", "--cwd", directory);
     rmSync(directory, { recursive: true });
     const { code, out, err } = await stage.run(["send", id, "x"]);
     expect([code, out]).toEqual([5, ""]);
-    expect(err).toContain(`its directory is gone: ${directory}\n  make the directory again`);
+    expect(err).toContain(`its directory ${directory} is gone\n  make the directory again`);
     expect(promptsOf(stage, id)).toEqual(["first"]);
   });
 
-  test("a continuation that fails says why, leaves nothing running, and the old note where it was", async () => {
-    await using stage = new Stage();
+  test("that cannot be continued gives the reason, leaves nothing running, and keeps its old note", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first", "--name", "painter");
     const [before, record] = [notesOf(stage), story(stage, id)];
     const { code, out, err } = await stage.run(["send", "painter", "x", "--", "--fail-start", "Not logged in"]);
     expect([code, out]).toEqual([7, ""]);
-    expect(err).toContain("ended before it began a session (exit status 1):\nNot logged in\n");
+    expect(err).toContain("exited before it started a session (exit status 1):\nNot logged in\n");
     expect([notesOf(stage), story(stage, id), stage.pids()]).toEqual([before, record, []]);
     expect((await stage.json<Told>("status", "painter")).id).toBe(id);
     expect(readdirSync(join(stage.root, ".agentctl/logs"))).toHaveLength(2);
   });
 
-  test("of twenty messages at once exactly one is taken", async () => {
-    await using stage = new Stage();
+  test("accepts exactly one of twenty simultaneous messages", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const sends = Array.from({ length: 20 }, (_, index) => stage.run(["send", id, `${busy}\nsay:message ${index}`]));
     const answers = await Promise.all(sends);
     expect(answers.map(({ code }) => code).sort()).toEqual([0, ...Array<number>(19).fill(5)]);
     for (const { code, out, err } of answers)
-      if (code === 5) expect([out, err]).toEqual(["", expect.stringContaining("is live elsewhere: pid ")]);
+      if (code === 5) expect([out, err]).toEqual(["", expect.stringContaining("is open elsewhere: pid ")]);
     const winner = answers.findIndex(({ code }) => code === 0);
     expect(promptsOf(stage, id)).toEqual(["first", `${busy}\nsay:message ${winner}`]);
     writeFileSync(join(stage.root, "work/go"), "");
@@ -138,21 +147,21 @@ describe("a stopped session", () => {
 });
 
 describe("refused", () => {
-  test("a session that is live elsewhere: with pid and terminal", async () => {
-    await using stage = new Stage();
+  test("a session that is live elsewhere, with its pid and terminal", async () => {
+    await using stage = new ServerTestHome();
     const id = crypto.randomUUID();
     const agent = new AtTerminal(stage, [binary, "demo-agent", "--session-id", id, "prompt:x", "end", "idle"]);
     const { process } = await stage.until(id, "idle");
     expect(process?.pid).toBe(agent.pid);
     const { code, err } = await stage.run(["send", id, "message"]);
     expect(code).toBe(5);
-    expect(err).toMatch(new RegExp(`is live elsewhere: pid ${agent.pid} on /dev/pts/\\d+, idle\\n  agentctl attach `));
+    expect(err).toMatch(new RegExp(`is open elsewhere: pid ${agent.pid} on /dev/pts/\\d+, idle\\n  agentctl attach `));
     expect(promptsOf(stage, id)).toEqual(["x"]);
     expect(isAlive(agent.pid)).toBe(true);
   });
 
-  test("one of which nobody can tell whether it runs (exit 8), and one that is not there (exit 3)", async () => {
-    await using stage = new Stage();
+  test("an unknown session (exit 8) and a missing one (exit 3)", async () => {
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     const path = recordPath(stage, id);
     renameSync(path, `${path}.aside`);
@@ -169,15 +178,15 @@ describe("refused", () => {
   });
 
   test("a process that has no session yet", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const agent = new AtTerminal(stage, [binary, "demo-agent", "--announce-after", "600000", "idle"]);
     await until("the process", async () => (await stage.list()).sessions.length === 1);
     const { code, err } = await stage.run(["send", `pid:${agent.pid}`, "message"]);
-    expect([code, err]).toEqual([5, `agentctl: pid:${agent.pid} has no session yet: there is nothing to go on with\n`]);
+    expect([code, err]).toEqual([5, `agentctl: pid:${agent.pid} has no session yet: nothing to continue\n`]);
   });
 
   test("a prefix that two sessions share: exit 4, and the references that tell them apart (D35)", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const lines = [
       { type: "prompt", text: "x" },
       { type: "end", outcome: "completed" },
@@ -199,7 +208,7 @@ describe("refused", () => {
   });
 
   test("no message, no session", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const id = await stage.past("first");
     expect((await stage.run(["send"])).code).toBe(2);
     expect((await stage.run(["send", id])).code).toBe(2);
@@ -208,27 +217,27 @@ describe("refused", () => {
   });
 });
 
-describe("a hosted session", () => {
-  test("gets the message through its host", async () => {
-    await using stage = new Stage();
-    const host = new Host(stage);
-    const id = await host.start("Fix it");
+describe("a served session", () => {
+  test("gets the message through its server", async () => {
+    await using stage = new ServerTestHome();
+    const server = new Server(stage);
+    const id = await server.start("Fix it");
     const message = "--two\nlines of 'it' \"all\" é";
     const { code, out, err } = await stage.run(["send", id, "-p", message]);
     expect([code, out, err]).toEqual([
       0,
       `${id}\n`,
-      `agentctl: handed to its host: it has answered; ${id.slice(0, 8)} is idle\n`,
+      `agentctl: sent through its server: the agent started working on the message; ${id.slice(0, 8)} is idle\n`,
     ]);
     expect(promptsOf(stage, id)).toEqual(["Fix it", message]);
     expect(await stage.json("send", id, "again")).toMatchObject({ id, agent: "demo", launch: null, permission: null });
     expect(promptsOf(stage, id)).toHaveLength(3);
-    expect(stage.pids()).toEqual([host.pid]);
+    expect(stage.pids()).toEqual([server.pid]);
   });
 
-  test("takes a message that is longer than an argument can be", async () => {
-    await using stage = new Stage();
-    const id = await new Host(stage).start("Fix it");
+  test("accepts a message that is longer than an argument can be", async () => {
+    await using stage = new ServerTestHome();
+    const id = await new Server(stage).start("Fix it");
     const file = join(stage.root, "message");
     const message = "é".repeat(1024 * 1024);
     writeFileSync(file, message);

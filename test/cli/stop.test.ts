@@ -1,26 +1,24 @@
-// agentctl stop: how a session is ended, which one is meant, and what is said about it. Real processes, the built binary.
+// agentctl stop with real processes and the built binary: signals, references, servers, questions and answers.
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
-import { isAlive } from "./acting.ts";
-import { AtTerminal, quoted, StopWorld, says, stateOf, stays } from "./stop-world.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { isAlive } from "./test-home-launch.ts";
+import { AtTerminal, quoted, StopTestHome, says, stateOf, stays } from "./test-home-stop.ts";
 
 // A busy machine is slow, not wrong.
 setDefaultTimeout(60_000);
 
-const lastLine = (world: StopWorld, id: string): Record<string, unknown> =>
-  JSON.parse(
-    readFileSync(join(world.home, "sessions", `${id}.jsonl`), "utf8")
-      .trim()
-      .split("\n")
-      .at(-1) ?? "",
-  ) as Record<string, unknown>;
+/** The last whole line: the agent may be in the middle of writing the next one. An empty file has none. */
+function lastLine(world: StopTestHome, id: string): Record<string, unknown> {
+  const lines = readFileSync(join(world.home, "sessions", `${id}.jsonl`), "utf8").split("\n");
+  return JSON.parse(lines.at(-2) ?? "{}") as Record<string, unknown>;
+}
 
-describe("gently first", () => {
-  test("SIGINT: the record says interrupted, and so does the answer", async () => {
-    await using world = new StopWorld();
+describe("the gentlest signal comes first", () => {
+  test("after SIGINT the record and the answer say interrupted", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working();
     expect(await world.stop(agent.id)).toEqual({
       code: 0,
@@ -34,38 +32,38 @@ describe("gently first", () => {
   test.each([
     [["ignore:SIGINT"], "SIGTERM"],
     [["ignore:SIGINT", "ignore:SIGTERM"], "SIGKILL"],
-  ])("%p: it ends by %s, within the grace", async (steps, signal) => {
-    await using world = new StopWorld();
+  ])("with %p the agent ends by %s, within the grace period", async (steps, signal) => {
+    await using world = new StopTestHome();
     const agent = await world.working(steps);
     const began = performance.now();
     expect(await world.stop(agent.id, "--grace", "1s")).toMatchObject({
       code: 0,
-      out: `${agent.id.slice(0, 8)} is stopped: cut-off (pid ${agent.pid} by ${signal})\n`,
+      out: `${agent.id.slice(0, 8)} is stopped in the middle of a turn (pid ${agent.pid} by ${signal})\n`,
     });
     expect(performance.now() - began).toBeLessThan(10_000);
     expect(isAlive(agent.pid)).toBe(false);
   });
 
-  test("--now: SIGKILL, for the agent and for its tool", async () => {
-    await using world = new StopWorld();
+  test("--now sends SIGKILL to the agent and its tool", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working([`tool:${stays("tool")}`]);
     const tool = await world.pidIn("tool");
     expect((await world.stop(agent.id, "--now")).out).toBe(
-      `${agent.id.slice(0, 8)} is stopped: cut-off (pid ${agent.pid} by SIGKILL, pid ${tool} by SIGKILL)\n`,
+      `${agent.id.slice(0, 8)} is stopped in the middle of a turn (pid ${agent.pid} by SIGKILL, pid ${tool} by SIGKILL)\n`,
     );
     expect([agent.pid, tool].filter(isAlive)).toEqual([]);
   });
 
-  test("one that is suspended", async () => {
-    await using world = new StopWorld();
+  test("a suspended agent is ended", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working();
     process.kill(agent.pid, "SIGSTOP");
     await waitFor("its suspension", () => stateOf(agent.pid) === "T");
     expect((await world.stop(agent.id)).out).toContain(`is stopped: interrupted (pid ${agent.pid} by SIGINT)`);
   });
 
-  test("one in uninterruptible sleep (D), which no gentle signal reaches", async () => {
-    await using world = new StopWorld();
+  test("an agent in uninterruptible sleep (D), which gets no gentle signal, is ended", async () => {
+    await using world = new StopTestHome();
     const id = world.record([{ type: "prompt", text: "x" }]);
     // The parent of a vfork sleeps until its child is gone. The compiler is bun's own.
     const script = `import { cc } from "bun:ffi";
@@ -90,8 +88,8 @@ describe("gently first", () => {
     expect([sleeper.pid, child?.pid ?? 0].filter(isAlive)).toEqual([]);
   });
 
-  test("--json is the session as it is now, the result, what was ended and what was left", async () => {
-    await using world = new StopWorld();
+  test("--json has the current session, the result, and the ended and left processes", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working();
     const [before] = (await world.list()).sessions;
     const answer = await world.stopJson(agent.id);
@@ -106,8 +104,8 @@ describe("gently first", () => {
     expect(answer).toMatchObject({ state: "stopped", outcome: "interrupted", status: "interrupted", process: null });
   });
 
-  test("a process without any record: its end is all that is known", async () => {
-    await using world = new StopWorld();
+  test("a process without a record is ended", async () => {
+    await using world = new StopTestHome();
     const silent = world.start(["--no-announce", "--announce-after", "600000"], {});
     await waitFor("its process", () => isAlive(silent.pid));
     const row = async () => (await world.list()).sessions.find(({ process }) => process?.pid === silent.pid);
@@ -117,35 +115,35 @@ describe("gently first", () => {
   });
 });
 
-describe("stopped already", () => {
+describe("a session that is already stopped", () => {
   test("is a success that says so", async () => {
-    await using world = new StopWorld();
+    await using world = new StopTestHome();
     const id = world.record([
       { type: "prompt", text: "x" },
       { type: "end", outcome: "completed" },
     ]);
-    const out = `${id.slice(0, 8)} was stopped already (completed)\n`;
+    const out = `${id.slice(0, 8)} was already stopped (completed)\n`;
     expect(await world.stop(id)).toEqual({ code: 0, out, err: "" });
     expect(await world.stopJson(id)).toMatchObject({ state: "stopped", ended: [], leftovers: [] });
   });
 
-  test("after a crash: the tool that was left is swept", async () => {
-    await using world = new StopWorld();
+  test("loses the tools that a crash left behind", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working([`tool:${stays("tool")}`]);
     const tool = await world.pidIn("tool");
     await agent.end("SIGKILL");
     expect(isAlive(tool)).toBe(true);
     expect(await world.stop(agent.id)).toEqual({
       code: 0,
-      out: `${agent.id.slice(0, 8)} was stopped already; what it left is ended: pid ${tool} by SIGTERM\n`,
+      out: `${agent.id.slice(0, 8)} was already stopped; processes that it had left running were stopped: pid ${tool} by SIGTERM\n`,
       err: "",
     });
     expect(isAlive(tool)).toBe(false);
-    expect((await world.stop(agent.id)).out).toContain("was stopped already (cut-off)");
+    expect((await world.stop(agent.id)).out).toContain("was already stopped (cut-off)");
   });
 
-  test("D17: a zombie", async () => {
-    await using world = new StopWorld();
+  test("may have a zombie as its process (D17)", async () => {
+    await using world = new StopTestHome();
     const id = crypto.randomUUID();
     const script = `"$1" demo-agent --session-id "$2" prompt:x work:600 & echo $! >agent.tmp; mv agent.tmp agent; exec sleep 600`;
     world.begin(["/bin/sh", "-c", script, "sh", binary, id]);
@@ -153,19 +151,19 @@ describe("stopped already", () => {
     await world.until(id, "working");
     process.kill(pid, "SIGKILL");
     await waitFor("the zombie", () => stateOf(pid) === "Z");
-    expect((await world.stop(id)).out).toBe(`${id.slice(0, 8)} was stopped already (cut-off)\n`);
+    expect((await world.stop(id)).out).toBe(`${id.slice(0, 8)} was already stopped (cut-off)\n`);
     expect(stateOf(pid)).toBe("Z");
   });
 });
 
-describe("which one", () => {
+describe("a reference", () => {
   test.each<[string, (agent: { id: string; pid: number }) => string]>([
     ["its id", ({ id }) => id],
     ["a prefix", ({ id }) => id.slice(0, 12)],
     ["its process", ({ pid }) => `pid:${pid}`],
     [".", () => "."],
-  ])("D28, D27: one that nobody launched, by %s", async (_name, reference) => {
-    await using world = new StopWorld();
+  ])("finds a session started by hand by %s (D28, D27)", async (_name, reference) => {
+    await using world = new StopTestHome();
     const other = world.start(["prompt:y", "work:600"], { cwd: world.folder("elsewhere") });
     const agent = await world.working();
     await world.until(other.id, "working");
@@ -173,8 +171,8 @@ describe("which one", () => {
     expect([isAlive(agent.pid), isAlive(other.pid)]).toEqual([false, true]);
   });
 
-  test("D27: a launched one, by every name that it has", async () => {
-    await using world = new StopWorld();
+  test("finds a launched session by each of its names (D27)", async () => {
+    await using world = new StopTestHome();
     const other = await world.working([], { cwd: world.folder("elsewhere") });
     const flags = ["--name", "painter", "--group", "nightly", "--label", "kind=paint"];
     for (const reference of [["painter"], ["@last"], ["launch"], ["--group", "nightly"], ["--label", "kind=paint"]]) {
@@ -195,19 +193,19 @@ describe("which one", () => {
     expect(isAlive(other.pid)).toBe(true);
   });
 
-  test("D35: an ambiguous prefix ends nothing", async () => {
-    await using world = new StopWorld();
+  test("that is ambiguous ends nothing (D35)", async () => {
+    await using world = new StopTestHome();
     const ids = ["01a1e12a-0000-7000-8000-000000000001", "01a1e12a-0000-7000-8000-000000000002"];
     const agents = ids.map((id) => world.start(["prompt:x", "work:600"], { id }));
     for (const id of ids) await world.until(id, "working");
     const { code, err } = await world.stop("01a1e12a");
     expect(code).toBe(4);
-    expect(err).toContain("01a1e12a could be 2 sessions");
+    expect(err).toContain("01a1e12a matches several sessions");
     expect(agents.map(({ pid }) => isAlive(pid))).toEqual([true, true]);
   });
 
-  test("several words of which one is wrong: nothing is ended", async () => {
-    await using world = new StopWorld();
+  test("beside a wrong one ends nothing", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working();
     expect(await world.stop(agent.id, "nobody")).toMatchObject({ code: 3, out: "" });
     expect(await world.stop("--group", "nobody")).toMatchObject({ code: 3, out: "" });
@@ -215,8 +213,8 @@ describe("which one", () => {
     expect(isAlive(agent.pid)).toBe(true);
   });
 
-  test("D7: a finished session beside a live one in the same directory", async () => {
-    await using world = new StopWorld();
+  test("to a finished session does not end a live one in the same directory (D7)", async () => {
+    await using world = new StopTestHome();
     const finished = world.record([
       { type: "prompt", text: "x" },
       { type: "end", outcome: "completed" },
@@ -228,8 +226,8 @@ describe("which one", () => {
     expect([live.pid, tool].map(isAlive)).toEqual([true, true]);
   });
 
-  test("the same session in two homes: only that of the home that is meant", async () => {
-    await using world = new StopWorld();
+  test("to a session that exists in two homes ends only the right one", async () => {
+    await using world = new StopTestHome();
     const id = world.record([{ type: "prompt", text: "x" }]);
     const copy = join(world.root, "copied-home");
     world.record([{ type: "prompt", text: "x" }], id, copy);
@@ -246,11 +244,11 @@ describe("which one", () => {
   });
 });
 
-describe("many", () => {
+describe("several sessions", () => {
   const thirty = 30;
 
-  test("thirty of a group at once, in about the time of one; without a terminal nobody is asked", async () => {
-    await using world = new StopWorld();
+  test("of a group, thirty at once, end in about the time of one; without a terminal there is no question", async () => {
+    await using world = new StopTestHome();
     const other = await world.working([], { cwd: world.folder("elsewhere") });
     // Each takes half of its grace, a second.
     const agents = Array.from({ length: thirty }, () => world.start(["ignore:SIGINT", "prompt:x", "work:600"]));
@@ -261,14 +259,16 @@ describe("many", () => {
     const { code, out } = await world.stop("--group", "night", "--grace", "2s");
     expect(performance.now() - began).toBeLessThan(thirty * 500);
     expect(code).toBe(0);
-    const expected = agents.map(({ id, pid }) => `${id.slice(0, 8)} is stopped: cut-off (pid ${pid} by SIGTERM)`);
+    const expected = agents.map(
+      ({ id, pid }) => `${id.slice(0, 8)} is stopped in the middle of a turn (pid ${pid} by SIGTERM)`,
+    );
     expect(out.trim().split("\n").sort()).toEqual(expected.sort());
     expect(agents.filter(({ pid }) => isAlive(pid))).toEqual([]);
     expect(isAlive(other.pid)).toBe(true);
   });
 
-  test("more than three on a terminal: a person is asked", async () => {
-    await using world = new StopWorld();
+  test("more than three need a confirmation at a terminal", async () => {
+    await using world = new StopTestHome();
     const agents = await Promise.all([1, 2, 3, 4].map(() => world.working([], { cwd: world.folder("elsewhere") })));
     for (const { id } of agents) world.note(id, { group: "night" });
     const finished = world.record([
@@ -278,11 +278,11 @@ describe("many", () => {
     world.note(finished, { group: "night" });
 
     const slip = new AtTerminal(world, ["stop", "--group", "night"]);
-    await slip.shows("End 4 sessions? [y/N] ");
+    await slip.shows("Stop 4 sessions? [y/N] ");
     slip.type("n\n");
     const no = await slip.ended();
     expect([no.code, agents.map(({ pid }) => isAlive(pid))]).toEqual([5, [true, true, true, true]]);
-    expect(no.shown).toContain("nothing was ended");
+    expect(no.shown).toContain("not confirmed; nothing was done");
 
     const [first, second, third] = agents.map(({ id }) => id);
     const few = new AtTerminal(world, ["stop", first ?? "", "--json"]);
@@ -291,14 +291,14 @@ describe("many", () => {
     await world.until(again.id, "working");
 
     const meant = new AtTerminal(world, ["stop", second ?? "", third ?? "", agents[3]?.id ?? "", again.id]);
-    await meant.shows("End 4 sessions? [y/N] ");
+    await meant.shows("Stop 4 sessions? [y/N] ");
     meant.type("y\n");
     expect((await meant.ended()).code).toBe(0);
     expect([...agents, again].filter(({ pid }) => isAlive(pid))).toEqual([]);
   });
 
-  test("-y answers beforehand", async () => {
-    await using world = new StopWorld();
+  test("need no confirmation with -y", async () => {
+    await using world = new StopTestHome();
     const agents = await Promise.all([1, 2, 3, 4].map(() => world.working([], { cwd: world.folder("elsewhere") })));
     const { code, shown } = await new AtTerminal(world, ["stop", "-y", ...agents.map(({ id }) => id)]).ended();
     expect([code, shown.includes("[y/N]")]).toEqual([0, false]);
@@ -310,8 +310,8 @@ describe("weak links", () => {
   test.each([
     ["directory", []],
     ["arguments", ["--session-id", "0c0ffee0-dead-4bee-8bad-c0ffee000000"]],
-  ])("known only by its %s: refused, unless -y", async (what, flags) => {
-    await using world = new StopWorld();
+  ])("a session known only by its %s is refused without -y", async (what, flags) => {
+    await using world = new StopTestHome();
     const agent = world.begin([binary, "demo-agent", "--no-announce", ...flags, "prompt:x", "work:600"]);
     const row = async () => (await world.list()).sessions.find(({ process }) => process?.pid === agent.pid);
     while ((await row())?.status !== "working");
@@ -319,7 +319,7 @@ describe("weak links", () => {
     expect(await world.stop(id ?? "")).toEqual({
       code: 5,
       out: "",
-      err: `agentctl: ${ref} is pid ${agent.pid}, linked only by its ${what}\n  -y ends it all the same\n`,
+      err: `agentctl: cannot be sure which process has ${ref}: pid ${agent.pid} matches only by its ${what}\n  use -y to continue anyway; nothing was done\n`,
     });
     expect(isAlive(agent.pid)).toBe(true);
     expect((await world.stop(id ?? "", "-y")).out).toBe(
@@ -328,11 +328,11 @@ describe("weak links", () => {
     expect(isAlive(agent.pid)).toBe(false);
   });
 
-  test("on a terminal a person is asked", async () => {
-    await using world = new StopWorld();
+  test("at a terminal a confirmation is asked for", async () => {
+    await using world = new StopTestHome();
     const agent = await world.working(["--no-announce"]);
     const asked = new AtTerminal(world, ["stop", agent.id]);
-    await asked.shows("linked only by its arguments. End it? [y/N] ");
+    await asked.shows("matches only by its arguments. Continue? [y/N] ");
     asked.type("\n");
     expect([(await asked.ended()).code, isAlive(agent.pid)]).toEqual([5, true]);
     const again = new AtTerminal(world, ["stop", agent.id]);
@@ -341,8 +341,8 @@ describe("weak links", () => {
     expect([(await again.ended()).code, isAlive(agent.pid)]).toEqual([0, false]);
   });
 
-  test("unknown: exit 8, and nothing is done, not even to what carries its mark", async () => {
-    await using world = new StopWorld();
+  test("an unknown session is left alone with all its processes: exit 8", async () => {
+    await using world = new StopTestHome();
     const id = world.record([{ type: "prompt", text: "x" }]);
     const marked = world.begin(["sleep", "600"], { env: { DEMO_AGENT_SESSION: id } });
     const agent = await world.working();
@@ -359,38 +359,23 @@ describe("weak links", () => {
 });
 
 describe("a server", () => {
-  async function hosting(world: StopWorld, ...ids: string[]): Promise<number> {
-    const host = Bun.spawn([binary, "demo-agent", "serve"], {
-      env: world.env,
-      cwd: world.work,
-      stdin: "pipe",
-      stdout: "ignore",
-      stderr: "inherit",
-    });
-    await waitFor("the host", () => existsSync(join(world.home, "hosts", `${host.pid}.sock`)));
-    for (const id of ids) host.stdin.write(`start ${id} Fix it\n`);
-    host.stdin.flush();
-    for (const id of ids) await world.until(id, "working");
-    return host.pid;
-  }
-
   test.each([[[]], [["--now"]]])(
-    "%p: the turn of its session ends, the server and its other session stay; idle there is nothing to stop",
+    "with %p keeps running with its other sessions when one session is stopped; an idle session has nothing to stop",
     async (flags) => {
-      await using world = new StopWorld();
+      await using world = new StopTestHome();
       const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
-      const host = await hosting(world, id, other);
+      const server = await world.serving(id, other);
       const ref = id.slice(0, 8);
       expect(await world.stop(id, ...flags)).toEqual({
         code: 0,
-        out: `${ref}: its turn was interrupted; it stays idle in its server (pid ${host}); --server ends that, too\n`,
+        out: `${ref}: its turn was interrupted; it stays idle in its server (pid ${server}); --server stops that, too\n`,
         err: "",
       });
-      expect(isAlive(host)).toBe(true);
+      expect(isAlive(server)).toBe(true);
       expect(await world.until(other, "working")).toMatchObject({ state: "running" });
       expect(await world.stop(id, ...flags)).toEqual({
         code: 5,
-        out: `${ref} is idle in its server (pid ${host}): nothing was stopped; --server ends the server and 1 other session\n`,
+        out: `${ref} is idle in its server (pid ${server}): nothing was stopped; --server stops the server and 1 other session\n`,
         err: "",
       });
       const again = await world.agentctl("stop", id, "--json", ...flags);
@@ -402,10 +387,10 @@ describe("a server", () => {
     },
   );
 
-  test("its session's tools are ended, those of its other session are not", async () => {
-    await using world = new StopWorld();
+  test("keeps the tools of its other sessions", async () => {
+    await using world = new StopTestHome();
     const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
-    await hosting(world, id, other);
+    await world.serving(id, other);
     const tool = (session: string, name: string) =>
       world.begin(["/bin/sh", "-c", stays(name)], { env: { DEMO_AGENT_SESSION: session } });
     const [mine, theirs] = [tool(id, "mine"), tool(other, "theirs")];
@@ -415,117 +400,135 @@ describe("a server", () => {
     expect([mine.pid, theirs.pid].map(isAlive)).toEqual([false, true]);
   });
 
-  test("--server ends it, once for all of its sessions, where all of them are named", async () => {
-    await using world = new StopWorld();
+  test("is ended by --server, once, if all its sessions are named", async () => {
+    await using world = new StopTestHome();
     const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
-    const host = await hosting(world, id, other);
+    const server = await world.serving(id, other);
     const { code, out } = await world.stop(id, other, "--server");
     expect([code, out]).toEqual([
       0,
-      [id, other].map((each) => `${each.slice(0, 8)} is stopped: cut-off (pid ${host} by SIGINT)\n`).join(""),
+      [id, other]
+        .map((each) => `${each.slice(0, 8)} is stopped in the middle of a turn (pid ${server} by SIGINT)\n`)
+        .join(""),
     ]);
-    expect(isAlive(host)).toBe(false);
+    expect(isAlive(server)).toBe(false);
   });
 
-  test("--server names the sessions that would end with it, and needs a yes", async () => {
-    await using world = new StopWorld();
+  test("needs a confirmation for --server, which names the other sessions that would end", async () => {
+    await using world = new StopTestHome();
     const [id, other, third] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
-    const host = await hosting(world, id, other, third);
+    const server = await world.serving(id, other, third);
     const elsewhere = await world.working([], { cwd: world.folder("elsewhere") });
     const named = [other, third].map((each) => `demo ${each.slice(0, 8)}`);
-    const what = `the server of ${id.slice(0, 8)} (pid ${host}) serves 2 other sessions, which end with it: `;
+    const what = `the server of ${id.slice(0, 8)} (pid ${server}) also serves 2 other sessions, which would end with it: `;
     const refused = await world.stop(id, "--server");
     expect(refused).toMatchObject({ code: 5, out: "" });
     expect(refused.err).toStartWith(`agentctl: ${what}`);
     for (const each of named) expect(refused.err).toContain(`${each} (working)`);
-    expect(refused.err).toContain("-y ends them all the same");
+    expect(refused.err).toContain("use -y to stop them all");
     expect(refused.err).not.toContain(elsewhere.id.slice(0, 8));
     for (const [typed, code] of [
       ["n\n", 5],
       ["y\n", 0],
     ] as const) {
       const terminal = new AtTerminal(world, ["stop", id, "--server"]);
-      await terminal.shows("End them all?");
+      await terminal.shows("Stop them all?");
       terminal.type(typed);
       const { code: exit, shown } = await terminal.ended();
       for (const each of named) expect(shown).toContain(each);
-      expect([exit, isAlive(host)]).toEqual([code, code === 5]);
+      expect([exit, isAlive(server)]).toEqual([code, code === 5]);
     }
     expect(isAlive(elsewhere.pid)).toBe(true);
   });
 
-  test("-y ends it without a question, and says whose sessions ended", async () => {
-    await using world = new StopWorld();
+  test("is ended with -y without a question, and the ended sessions are named", async () => {
+    await using world = new StopTestHome();
     const [id, other] = [crypto.randomUUID(), crypto.randomUUID()];
-    const host = await hosting(world, id, other);
+    const server = await world.serving(id, other);
     const { code, out, err } = await world.stop(id, "--server", "-y");
-    expect([code, out]).toEqual([0, `${id.slice(0, 8)} is stopped: cut-off (pid ${host} by SIGINT)\n`]);
+    expect([code, out]).toEqual([
+      0,
+      `${id.slice(0, 8)} is stopped in the middle of a turn (pid ${server} by SIGINT)\n`,
+    ]);
     expect(err).toContain(`demo ${other.slice(0, 8)} (working)`);
     expect(await world.until(other, "cut-off")).toMatchObject({ state: "stopped" });
   });
 
-  test("the old name of --server is not known any more", async () => {
-    await using world = new StopWorld();
+  test("has no option under the old name of --server", async () => {
+    await using world = new StopTestHome();
     expect(await world.stop("x", "--host")).toMatchObject({ code: 2, out: "" });
   });
 
-  test("a server whose turn goes on all the same is not stopped", async () => {
-    await using world = new StopWorld();
+  test("whose turn continues is not reported as stopped", async () => {
+    await using world = new StopTestHome();
     const id = world.record([{ type: "prompt", text: "x" }]);
     const program = `import { mkdirSync } from "node:fs";
-      mkdirSync(process.env.DEMO_AGENT_HOME + "/hosts", { recursive: true });
-      Bun.listen({ unix: process.env.DEMO_AGENT_HOME + "/hosts/" + process.pid + ".sock", socket: { data(socket, data) {
-        socket.end(String(data).startsWith("interrupt") ? "in a moment" :
+      mkdirSync(process.env.DEMO_AGENT_HOME + "/servers", { recursive: true });
+      Bun.listen({ unix: process.env.DEMO_AGENT_HOME + "/servers/" + process.pid + ".sock", socket: { data(socket, data) {
+        socket.end(String(data).startsWith("interrupt") ? "interrupted" :
           JSON.stringify({ sessions: [{ id: "${id}", activity: "working", waiting: null }] }));
       } } });`;
-    const host = world.begin([world.linkAs("agentctl", process.execPath), world.write("demo-agent", program), "serve"]);
-    await waitFor("the host", () => existsSync(join(world.home, "hosts", `${host.pid}.sock`)));
+    const server = world.begin([
+      world.linkAs("agentctl", process.execPath),
+      world.write("demo-agent", program),
+      "serve",
+    ]);
+    await waitFor("the server", () => existsSync(join(world.home, "servers", `${server.pid}.sock`)));
     const { code, out } = await world.agentctl("stop", id, "--grace", "0s", "--json");
     expect([code, JSON.parse(out)]).toMatchObject([6, { activity: "working", result: "still-running" }]);
   });
 
-  test("that fails costs no other session its end", async () => {
-    await using world = new StopWorld();
+  test("that fails does not prevent the end of other sessions", async () => {
+    await using world = new StopTestHome();
     const id = world.record([{ type: "prompt", text: "x" }]);
     const agent = await world.working([], { cwd: world.folder("elsewhere") });
-    // It names its session once; whoever comes next finds nobody.
+    // The process names its session once; the next command finds no process.
     const program = `import { mkdirSync } from "node:fs";
-      mkdirSync(process.env.DEMO_AGENT_HOME + "/hosts", { recursive: true });
-      const server = Bun.listen({ unix: process.env.DEMO_AGENT_HOME + "/hosts/" + process.pid + ".sock", socket: { data(socket) {
+      mkdirSync(process.env.DEMO_AGENT_HOME + "/servers", { recursive: true });
+      const server = Bun.listen({ unix: process.env.DEMO_AGENT_HOME + "/servers/" + process.pid + ".sock", socket: { data(socket) {
         server.stop();
         socket.end(JSON.stringify({ sessions: [{ id: "${id}", activity: "working", waiting: null }] }));
       } } });
       setInterval(() => {}, 1000);`;
-    const host = world.begin([world.linkAs("agentctl", process.execPath), world.write("demo-agent", program), "serve"]);
-    const socket = join(world.home, "hosts", `${host.pid}.sock`);
-    await waitFor("the host", () => existsSync(socket));
+    const server = world.begin([
+      world.linkAs("agentctl", process.execPath),
+      world.write("demo-agent", program),
+      "serve",
+    ]);
+    const socket = join(world.home, "servers", `${server.pid}.sock`);
+    await waitFor("the server", () => existsSync(socket));
     const { code, out } = await world.stop(id, agent.id);
-    expect(out).toContain(`${id.slice(0, 8)} was not stopped: its host ${socket} cannot be`);
-    // The truth: a host that is silent now may have taken up what was written since its start.
-    expect(out).toContain(`${agent.id.slice(0, 8)} cannot be told: its host process ${host.pid} does not answer\n`);
-    expect([code, isAlive(host.pid), isAlive(agent.pid)]).toEqual([8, true, false]);
+    expect(out).toContain(`${id.slice(0, 8)} was not stopped: its server ${socket} cannot be`);
+    // The truth: a server that is silent now may have taken up what was written since its start.
+    expect(out).toContain(
+      `${agent.id.slice(0, 8)} may still be running: its server does not answer (process ${server.pid})\n`,
+    );
+    expect([code, isAlive(server.pid), isAlive(agent.pid)]).toEqual([8, true, false]);
   });
 });
 
-describe("from inside of a session", () => {
+describe("inside a session", () => {
   const stopFromTool = (what: string) =>
     `tool:${binary} stop ${what} >answer.out 2>answer.err; echo $? >answer.tmp; mv answer.tmp answer; exec sleep 600`;
-  const answer = async (world: StopWorld) => ({
+  const answer = async (world: StopTestHome) => ({
     code: Number(await world.untilFile("answer")),
     out: readFileSync(join(world.work, "answer.out"), "utf8"),
     err: readFileSync(join(world.work, "answer.err"), "utf8"),
   });
 
-  test.each([[{}], [{ insideAgents: "free" }]])("%p: its own is refused, before anything is sent", async (config) => {
-    await using world = new StopWorld();
-    world.configure(config);
-    const agent = world.start(["prompt:x", stopFromTool("@self"), "work:600"]);
-    expect(await answer(world)).toMatchObject({ code: 5, out: "" });
-    expect(isAlive(agent.pid)).toBe(true);
-  });
+  test.each([[{}], [{ insideAgents: "free" }]])(
+    "with %p its own session is refused before any signal",
+    async (config) => {
+      await using world = new StopTestHome();
+      world.configure(config);
+      const agent = world.start(["prompt:x", stopFromTool("@self"), "work:600"]);
+      expect(await answer(world)).toMatchObject({ code: 5, out: "" });
+      expect(isAlive(agent.pid)).toBe(true);
+    },
+  );
 
-  test("another one: only where a person allows it", async () => {
-    await using world = new StopWorld();
+  test("another session is stopped only if a person allows it", async () => {
+    await using world = new StopTestHome();
     const other = await world.working([], { cwd: world.folder("elsewhere") });
     const agent = world.start(["prompt:x", stopFromTool(other.id), "work:600"]);
     expect(await answer(world)).toMatchObject({ code: 5, out: "" });
@@ -538,8 +541,8 @@ describe("from inside of a session", () => {
     expect(isAlive(other.pid)).toBe(false);
   });
 
-  test("what the caller itself runs in is never ended, also as an orphan of a crashed agent", async () => {
-    await using world = new StopWorld();
+  test("the caller's own processes are never ended, even as orphans of a crashed agent", async () => {
+    await using world = new StopTestHome();
     world.configure({ insideAgents: "free" });
     const id = crypto.randomUUID();
     const inner = `${says("tool")}; while [ ! -e crashed ]; do sleep 0.01; done; ${binary} stop ${id} >answer.out 2>answer.err; echo $? >answer.tmp; mv answer.tmp answer; exec sleep 600`;
@@ -550,7 +553,7 @@ describe("from inside of a session", () => {
     writeFileSync(join(world.work, "crashed"), "");
     expect(await answer(world)).toMatchObject({
       code: 0,
-      out: `${id.slice(0, 8)} was stopped already; what it left is ended: pid ${sibling} by SIGTERM\n`,
+      out: `${id.slice(0, 8)} was already stopped; processes that it had left running were stopped: pid ${sibling} by SIGTERM\n`,
     });
     expect([tool, sibling].map(isAlive)).toEqual([true, false]);
   });

@@ -1,12 +1,13 @@
-// Several sessions by one launch: each slot with its own worktree, row and log, and a failure that stays its own.
+// One launch of several sessions: each has its own worktree, row and log, and a failure affects only its own session.
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "../conformance/wait.ts";
-import { RepositoryWorld } from "./repository.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { RepositoryTestHome } from "./test-home-repository.ts";
+import { AtTerminal, StopTestHome } from "./test-home-stop.ts";
 
-class SweepWorld extends RepositoryWorld {
+class SweepTestHome extends RepositoryTestHome {
   launch = (...args: string[]) => this.here("launch", "--permission", "edit", ...args);
   worktrees = (): string[] => (existsSync(this.at("")) ? readdirSync(this.at("")).sort() : []);
   matrix(text: string): string {
@@ -15,7 +16,7 @@ class SweepWorld extends RepositoryWorld {
   }
 }
 
-const world = async (): Promise<SweepWorld> => await new SweepWorld().filled();
+const world = async (): Promise<SweepTestHome> => await new SweepTestHome().filled();
 
 const readIfThere = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
 
@@ -27,8 +28,8 @@ interface SlotAnswer {
   group?: string;
 }
 
-describe("--agent, repeated", () => {
-  test("begins one each, in worktrees of their own, with the group's name", async () => {
+describe("--agent given several times", () => {
+  test("starts one session each, in its own worktree, named after the group", async () => {
     await using here = await world();
     const { code, out, err } = await here.launch(
       "--agent",
@@ -41,7 +42,7 @@ describe("--agent, repeated", () => {
       "--name",
       "n",
     );
-    expect([code, err]).toEqual([0, expect.stringContaining("2 of 2 have begun; agentctl list --group g")]);
+    expect([code, err]).toEqual([0, expect.stringContaining("started 2 of 2; see agentctl list --group g")]);
     const ids = out.trim().split("\n");
     expect(ids).toHaveLength(2);
     expect(here.worktrees()).toEqual(["g-demo-1", "g-demo-2"]);
@@ -54,7 +55,7 @@ describe("--agent, repeated", () => {
     expect(await here.row(ids[1] ?? "")).toMatchObject({ model: "demo-2" });
   });
 
-  test("once more: their branches and folders get the next free number", async () => {
+  test("for the second time gives branches and folders the next free number", async () => {
     await using here = await world();
     const launch = () => here.launch("--agent", "demo", "--agent", "demo", "edit:o:1", "--group", "speed");
     for (const _ of [1, 2]) expect(await launch()).toMatchObject({ code: 0 });
@@ -73,17 +74,17 @@ describe("--agent, repeated", () => {
     expect(branches.split("\n")).toEqual([...names, "speed-demo-1-3"].sort().map((name) => `agentctl/${name}`));
   });
 
-  test("on a branch that a person has named and that is there: refused, with what to do", async () => {
+  test("with a named branch that exists is refused with a hint", async () => {
     await using here = await world();
     await here.git("branch", "topic-1");
     const { err } = await here.launch("--agent", "demo", "work:600", "--worktree=topic", "--base", "HEAD");
     expect(err).toContain(
-      "1/1 demo did not begin: the branch topic-1 exists already; --base would not change it\n  without --base it goes on there; --worktree=BRANCH takes another one\n",
+      "1/1 demo did not start: the branch topic-1 exists already; --base would not change it\n  drop --base to continue on that branch, or use --worktree=BRANCH for another one\n",
     );
     expect(here.worktrees()).toEqual([]);
   });
 
-  test("a slot that fails is told, and leaves the others alone and nothing behind", async () => {
+  test("reports a failed session, which affects no other and leaves nothing", async () => {
     await using here = await world();
     here.env["AGENTCTL_CODEX_BIN"] = "/nowhere";
     const { code, out, err } = await here.launch(
@@ -97,26 +98,26 @@ describe("--agent, repeated", () => {
       "--json",
     );
     expect(code).toBe(1);
-    expect(err).toContain("2/2 codex did not begin: AGENTCTL_CODEX_BIN names no program: /nowhere\n");
+    expect(err).toContain("2/2 codex did not start: AGENTCTL_CODEX_BIN does not name a program: /nowhere\n");
     const answers = JSON.parse(out) as SlotAnswer[];
     expect(answers).toMatchObject([
       { slot: 1, group: "g" },
       { slot: 2, error: expect.stringContaining("/nowhere") },
     ]);
     expect(here.worktrees()).toEqual(["g-demo-1"]);
-    expect(await here.row(answers[0]?.id ?? "")).toMatchObject({ status: "working" });
+    expect(await here.row(answers[0]?.id ?? "")).toMatchObject({ state: "running" });
   });
 
-  test("where all fail for one reason, that is the exit code, with its hint", async () => {
+  test("has the exit code and hint of the failure if all fail for the same reason", async () => {
     await using here = await world();
     here.env["AGENTCTL_CODEX_BIN"] = "/nowhere";
     const { code, err } = await here.launch("--agent", "codex", "--agent", "codex", "x");
-    expect([code, err]).toEqual([7, expect.stringContaining("/nowhere\n  it must be an executable file\n")]);
+    expect([code, err]).toEqual([7, expect.stringContaining("/nowhere\n  set it to an executable file\n")]);
     const file = here.matrix("prompt: x\nmatrix:\n  - agent: codex\n  - agent: demo\n    base: no-such\n");
     expect(await here.launch("--matrix", file)).toMatchObject({ code: 1, out: "" });
   });
 
-  test("an agent that nobody knows is a mistake, before anything is started", async () => {
+  test("with an unknown agent is a usage error, and nothing starts", async () => {
     await using here = await world();
     const { code, out, err } = await here.launch("--agent", "demo", "--agent", "nobody=x", "work:600");
     expect([code, out]).toEqual([2, ""]);
@@ -124,8 +125,8 @@ describe("--agent, repeated", () => {
     expect([here.worktrees(), here.launchedAgents()]).toEqual([[], []]);
   });
 
-  test("without a repository each slot says so; --share puts them all in one place", async () => {
-    await using here = new SweepWorld();
+  test("without a repository fails for each session; --share starts all in one directory", async () => {
+    await using here = new SweepTestHome();
     expect(await here.launch("--agent", "demo", "--agent", "demo", "work:600")).toMatchObject({ code: 2, out: "" });
     const shared = await here.launch("--agent", "demo", "--agent", "demo", "work:600", "--share");
     expect(shared.code).toBe(0);
@@ -134,7 +135,7 @@ describe("--agent, repeated", () => {
 });
 
 describe("--matrix", () => {
-  test("arrays multiply out; what all share is said once; the command line wins", async () => {
+  test("starts one session per combination; shared values are given once; the command line wins", async () => {
     await using here = await world();
     mkdirSync(join(here.repository, "other"));
     writeFileSync(join(here.root, "spec.md"), "do it");
@@ -176,11 +177,11 @@ describe("--matrix", () => {
     ["prompt: !odd x\nmatrix:\n  - agent: demo\n", ":1: Unresolved tag"],
     ["prompt: x\nmatrix:\n  - agent: demo\n    model: []\n", ":4: model must not be empty"],
     ["prompt: x\nmatrix:\n  - agent: demo\n    model: [[a]]\n", ":4: model must be a text"],
-    ["prompt: x\nmatrix:\n  - agent: demo\n    agent: demo\n", ":4: agent stands here twice"],
-    ['prompt: x\nmatrix:\n  - agent: demo\n    base: "a\\0b"\n', ":4: base holds a NUL character"],
-    ["prompt: x\nmatrix:\n  - agent: demo\n---\nprompt: y\n", ":4: one document, please"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n    agent: demo\n", ":4: agent is given twice"],
+    ['prompt: x\nmatrix:\n  - agent: demo\n    base: "a\\0b"\n', ":4: base contains a NUL character"],
+    ["prompt: x\nmatrix:\n  - agent: demo\n---\nprompt: y\n", ":4: only one YAML document is allowed"],
     ["prompt: x\nmatrix:\n\t- agent: demo\n", ":3: Tabs are not allowed as indentation\n"],
-  ])("%j is a mistake, told with its line", async (text, says) => {
+  ])("%j is a usage error with its line", async (text, says) => {
     await using here = await world();
     const answer = await here.launch("--matrix", here.matrix(text));
     expect(answer).toMatchObject({ code: 2, out: "" });
@@ -190,7 +191,7 @@ describe("--matrix", () => {
 
   test.each([
     [
-      "arrays that multiply out to more than anybody wants",
+      "arrays with too many combinations",
       `prompt: x\nmatrix:\n  - agent: demo\n${["model", "prompt", "base"].map((key) => `    ${key}: [${"a, ".repeat(200)}]\n`).join("")}`,
       ":3: more than 1000 sessions",
     ],
@@ -208,7 +209,7 @@ describe("--matrix", () => {
     expect(answer.err).toContain(says);
   });
 
-  test("the group of the file counts, and a number is taken as it was written", async () => {
+  test("uses the group of the file, and keeps numbers as written", async () => {
     await using here = await world();
     const file = here.matrix("prompt: 'work:600'\ngroup: of-file\nmatrix:\n  - agent: demo\n    model: 4.10\n");
     const { code, out, err } = await here.launch("--matrix", file);
@@ -216,36 +217,36 @@ describe("--matrix", () => {
     expect(await here.row(out.trim())).toMatchObject({ model: "4.10", launch: { group: "of-file" } });
   });
 
-  test("fifty", async () => {
+  test("starts twenty sessions", async () => {
     await using here = await world();
-    const numbers = Array.from({ length: 50 }, (_, index) => `m${index}`).join(", ");
+    const numbers = Array.from({ length: 20 }, (_, index) => `m${index}`).join(", ");
     const file = here.matrix(`prompt: "say:x"\nmatrix:\n  - agent: demo\n    model: [${numbers}]\n`);
     const { code, out, err } = await here.launch("--matrix", file, "--group", "g");
-    expect([code, err]).toEqual([0, expect.stringContaining("50 of 50 have begun")]);
-    expect(new Set(out.trim().split("\n")).size).toBe(50);
-    expect(here.worktrees()).toHaveLength(50);
+    expect([code, err]).toEqual([0, expect.stringContaining("started 20 of 20")]);
+    expect(new Set(out.trim().split("\n")).size).toBe(20);
+    expect(here.worktrees()).toHaveLength(20);
     await here.untilAlone();
     const { sessions } = await here.list("--group", "g");
-    expect([sessions.length, [...new Set(sessions.map(({ status }) => status))]]).toEqual([50, ["completed"]]);
+    expect([sessions.length, [...new Set(sessions.map(({ status }) => status))]]).toEqual([20, ["completed"]]);
   }, 60_000);
 
-  test("SIGINT ends what is on its way, begins no other one, and leaves those alone that have begun", async () => {
+  test("on SIGINT ends sessions that are starting, starts no more, and keeps those that have started", async () => {
     await using here = await world();
     const setup = `case $PWD in *-1) ;; *) echo >>'${join(here.root, "setups")}'; sleep 600;; esac`;
     const words = ["--agent", "demo"].join(" ");
     const args = `launch ${Array(8).fill(words).join(" ")} work:600 --group g --permission edit --setup`.split(" ");
     const job = here.begin([binary, ...args, setup], { cwd: here.repository });
-    await waitFor("the first one", () => job.said().includes("1/8 demo has begun"));
+    await waitFor("the first one", () => job.said().includes("1/8 demo started"));
     await waitFor("four setups", () => readIfThere(join(here.root, "setups")) === "\n".repeat(4));
     job.kill("SIGINT");
     const { code, out, err } = await job.answer;
-    expect([code, err]).toEqual([130, expect.stringContaining("1 of 8 have begun")]);
+    expect([code, err]).toEqual([130, expect.stringContaining("started 1 of 8")]);
     expect(here.worktrees()).toEqual(["g-demo-1"]);
-    expect(await here.row(out.trim())).toMatchObject({ status: "working" });
+    expect(await here.row(out.trim())).toMatchObject({ state: "running" });
     expect(here.processes().filter(({ argv }) => argv[0] === "sleep")).toEqual([]);
   });
 
-  test("more than 64 need a yes", async () => {
+  test("needs a confirmation for more than 64 sessions", async () => {
     await using here = await world();
     const numbers = Array.from({ length: 65 }, (_, index) => `m${index}`).join(", ");
     const answer = await here.launch(
@@ -253,12 +254,22 @@ describe("--matrix", () => {
       here.matrix(`prompt: x\nmatrix:\n  - agent: demo\n    model: [${numbers}]\n`),
     );
     expect(answer).toMatchObject({ code: 5, out: "" });
-    expect(answer.err).toContain("that is 65 sessions");
+    expect(answer.err).toContain("65 sessions would be started");
     expect(here.worktrees()).toEqual([]);
+  });
+
+  test("ends at Ctrl-C while it asks for the confirmation", async () => {
+    await using home = new StopTestHome();
+    const agents = Array(65).fill(["--agent", "demo"]).flat();
+    const terminal = new AtTerminal(home, ["launch", ...agents, "say:x", "--share"]);
+    await terminal.shows("Start 65 sessions? [y/N] ");
+    terminal.type("\x03");
+    const { code, shown } = await terminal.ended();
+    expect([code, shown]).toEqual([130, expect.not.stringContaining("started")]);
   });
 });
 
-test("--max-parallel keeps launch in the foreground until the last one has begun, never with more than so many", async () => {
+test("--max-parallel N keeps at most N sessions at a time, and launch waits until the last has started", async () => {
   await using here = await world();
   const file = here.matrix("prompt: 'until:go'\nmatrix:\n  - agent: demo\n    model: [a, b, c]\n");
   const running = here.begin(
@@ -283,7 +294,7 @@ test.each([
   [["--agent", "demo", "--matrix", "x", "p"]],
   [["--agent", "demo", "p", "--max-parallel", "0"]],
   [["--agent", "demo"]],
-])("%j is a mistake", async (args) => {
+])("%j is a usage error", async (args) => {
   await using here = await world();
   expect(await here.launch(...args)).toMatchObject({ code: 2, out: "" });
 });

@@ -1,4 +1,4 @@
-// What the built binary keeps of counted records: pure speed. With it, without it, damaged, planted: the same answer.
+// The cache of token counts changes no answer: present, missing, damaged or forged.
 import { expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { binary, World } from "./world.ts";
+import { binary, TestHome } from "./test-home.ts";
 
 interface Status {
   tokens: { total: number } | null;
@@ -27,21 +27,21 @@ const talk = [
   { type: "end", outcome: "completed" },
 ];
 
-const folderOf = (world: World): string => join(world.root, ".cache", "agentctl", "totals");
-const recordOf = (world: World, id: string): string => join(world.home, "sessions", `${id}.jsonl`);
-const total = async (world: World, id: string): Promise<number | undefined> =>
+const folderOf = (world: TestHome): string => join(world.root, ".cache", "agentctl", "totals");
+const recordOf = (world: TestHome, id: string): string => join(world.home, "sessions", `${id}.jsonl`);
+const total = async (world: TestHome, id: string): Promise<number | undefined> =>
   (await world.json<Status>("status", id)).tokens?.total;
-const keptIn = (world: World): string => join(folderOf(world), readdirSync(folderOf(world))[0] ?? "");
+const keptIn = (world: TestHome): string => join(folderOf(world), readdirSync(folderOf(world))[0] ?? "");
 
 /** Times of files are trusted two seconds after the last change. */
-async function countedForGood(world: World, id: string): Promise<void> {
+async function countedForGood(world: TestHome, id: string): Promise<void> {
   const end = Date.now() + 10_000;
   do expect(await total(world, id)).toBe(42);
   while (!readFileSync(keptIn(world), "utf8").includes('"isSettled":true') && Date.now() < end);
 }
 
-test("a record is counted once, and then only what was added", async () => {
-  await using world = new World();
+test("a record is counted once, and later only its new lines", async () => {
+  await using world = new TestHome();
   const id = world.record(talk);
   await countedForGood(world, id);
   const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
@@ -50,7 +50,7 @@ test("a record is counted once, and then only what was added", async () => {
   expect(await total(world, id)).toBe(1_002);
   appendFileSync(recordOf(world, id), `${JSON.stringify(reply("More.", 5))}\n`);
   expect(await total(world, id)).toBe(1_007);
-  // Whoever does not trust it can do without.
+  // The cache can be switched off.
   const { out } = await world.run(["status", id, "--json"], { env: { AGENTCTL_NO_CACHE: "1" } });
   expect((JSON.parse(out) as Status).tokens?.total).toBe(47);
   // Another build may read records otherwise.
@@ -65,8 +65,8 @@ function plant(path: string, output: number): void {
   writeFileSync(path, Bun.hash(text).toString(16).padStart(16, "0") + text);
 }
 
-test("what cannot be kept or read is counted", async () => {
-  await using world = new World();
+test("without a usable cache the record is counted", async () => {
+  await using world = new TestHome();
   const id = world.record(talk);
   await countedForGood(world, id);
   plant(keptIn(world), 1_000);
@@ -83,8 +83,8 @@ test("what cannot be kept or read is counted", async () => {
   expect(existsSync(join(world.root, "relative"))).toBe(false);
 });
 
-test("several at once say the same", async () => {
-  await using world = new World();
+test("several commands at once give the same answer", async () => {
+  await using world = new TestHome();
   const ids = Array.from({ length: 8 }, (_, index) => world.record([...talk, reply("x", index)]));
   const lists = await Promise.all(
     Array.from(
@@ -99,8 +99,8 @@ test("several at once say the same", async () => {
   expect(readdirSync(folderOf(world))).toHaveLength(ids.length);
 });
 
-test("prune takes it away", async () => {
-  await using world = new World();
+test("prune removes the cache", async () => {
+  await using world = new TestHome();
   const id = world.record(talk);
   await total(world, id);
   expect((await world.run(["prune", "-y"])).code).toBe(0);

@@ -1,14 +1,22 @@
-// agentctl wait: every way in which a session can become what was waited for, driven by live agents.
+// agentctl wait with live agents: every way in which a session can reach the awaited status.
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Begun, Host, recordPath, Stage, statusOf, story, until } from "./live.ts";
-import type { Agent } from "./world.ts";
+import type { Agent } from "./test-home.ts";
+import {
+  type RunningCommand,
+  recordPath,
+  Server,
+  ServerTestHome,
+  statusOf,
+  story,
+  until,
+} from "./test-home-servers.ts";
 
 /** A step that lasts until the file is there. */
 const untilThere = (name: string): string => `tool:until [ -e ${name} ]; do sleep 0.02; done`;
 
-const make = (stage: Stage, name: string): void => writeFileSync(join(stage.root, "work", name), "");
+const make = (stage: ServerTestHome, name: string): void => writeFileSync(join(stage.root, "work", name), "");
 
 const completed = [
   { type: "prompt", text: "x" },
@@ -16,7 +24,7 @@ const completed = [
 ];
 
 /** So many files the kernel watches for it. */
-const watches = ({ pid }: Begun): number =>
+const watches = ({ pid }: RunningCommand): number =>
   readdirSync(`/proc/${pid}/fd`)
     .map((fd) => {
       try {
@@ -30,32 +38,32 @@ const watches = ({ pid }: Begun): number =>
     .reduce((sum, count) => sum + count, 0);
 
 /** Asleep in poll(2), after all looks. "0": this kernel does not say where. */
-const isResting = ({ pid }: Begun): boolean =>
+const isResting = ({ pid }: RunningCommand): boolean =>
   /^(0|poll_schedule_timeout.*)$/.test(readFileSync(`/proc/${pid}/wchan`, "utf8")) &&
   statusOf(pid, "State").startsWith("S");
 
 /** It has looked, found that it must wait, and rests. */
-async function waiting(stage: Stage, ...args: string[]): Promise<Begun> {
+async function waiting(stage: ServerTestHome, ...args: string[]): Promise<RunningCommand> {
   const begun = stage.begin("wait", ...args);
   await until("the watch", () => begun.isOver || (watches(begun) > 0 && isResting(begun)));
   if (begun.isOver) throw new Error(`it did not wait: ${JSON.stringify(await begun.answer())}`);
   return begun;
 }
 
-async function working(stage: Stage, steps: readonly string[]): Promise<Agent> {
+async function working(stage: ServerTestHome, steps: readonly string[]): Promise<Agent> {
   const agent = stage.start(["prompt:x", ...steps]);
   await stage.until(agent.id, "working");
   return agent;
 }
 
-describe("already over", () => {
+describe("a session that already has the status", () => {
   test.each([
     ["completed", 0, completed],
     ["failed", 10, [completed[0], { type: "end", outcome: "failed" }]],
     ["interrupted", 10, [completed[0], { type: "end", outcome: "interrupted" }]],
     ["cut-off", 10, [completed[0]]],
   ] as const)("%s: exit %i", async (word, code, lines) => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const id = stage.record(lines.map((line) => ({ ...line })));
     for (const goal of ["done", "stopped", "idle", "waiting"]) {
       const answer = await stage.run(["wait", id, "--until", goal]);
@@ -66,15 +74,15 @@ describe("already over", () => {
     expect(await stage.json("wait", id)).toMatchObject({ id, state: "stopped", outcome: word });
   });
 
-  test("a session that went on under another id: exit 11", async () => {
-    await using stage = new Stage();
+  test("and continued under another id: exit 11", async () => {
+    await using stage = new ServerTestHome();
     const next = crypto.randomUUID();
     const id = stage.record([...completed, { type: "continued", by: next }]);
-    expect(await stage.run(["wait", id])).toEqual({ code: 11, out: `${id} goes on as ${next}\n`, err: "" });
+    expect(await stage.run(["wait", id])).toEqual({ code: 11, out: `${id} continues as ${next}\n`, err: "" });
   });
 
-  test("idle, or waiting for a person", async () => {
-    await using stage = new Stage();
+  test("because it is idle or waits for a person", async () => {
+    await using stage = new ServerTestHome();
     const idle = stage.start(["prompt:x", "end", "idle"]);
     const asking = stage.start(["prompt:x", "ask:question:Which one?"]);
     await stage.until(idle.id, "idle");
@@ -85,8 +93,8 @@ describe("already over", () => {
     expect(await stage.run(["wait", asking.id, "--until", "waiting"])).toEqual({ code: 0, out, err: "" });
   });
 
-  test("idle after a turn that failed: exit 10", async () => {
-    await using stage = new Stage();
+  test("because it is idle after a failed turn: exit 10", async () => {
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "end:failed", "idle"]);
     await stage.until(agent.id, "idle");
     expect((await stage.run(["wait", agent.id])).code).toBe(10);
@@ -94,8 +102,8 @@ describe("already over", () => {
 });
 
 describe("a live agent", () => {
-  test("goes through every status, and each is waited for", async () => {
-    await using stage = new Stage();
+  test("goes through every status, and wait returns at each", async () => {
+    await using stage = new ServerTestHome();
     const steps = [untilThere("one"), "ask:question:Which one?", untilThere("two"), "end", "idle"];
     const agent = await working(stage, steps);
     const { id } = agent;
@@ -132,7 +140,7 @@ describe("a live agent", () => {
     ["SIGTERM", "cut-off"],
     ["SIGKILL", "cut-off"],
   ] as const)("ended by %s: exit 10, within a second", async (signal, word) => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const agent = await working(stage, ["work:600"]);
     const wait = await waiting(stage, agent.id);
     await agent.end(signal);
@@ -142,8 +150,8 @@ describe("a live agent", () => {
     expect(performance.now() - ended).toBeLessThan(1_000);
   });
 
-  test("work beside the turn: idle, but not done", async () => {
-    await using stage = new Stage();
+  test("with background work is idle, but not done", async () => {
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "background:1:0", "end", untilThere("go"), "background:0:0", "idle"]);
     await stage.until(agent.id, "idle");
     const wait = await waiting(stage, agent.id);
@@ -154,8 +162,8 @@ describe("a live agent", () => {
     expect(await wait.answer()).toEqual({ code: 0, out: `${agent.id} idle\n`, err: "" });
   });
 
-  test("suspended: it waits on", async () => {
-    await using stage = new Stage();
+  test("that is suspended is still waited for", async () => {
+    await using stage = new ServerTestHome();
     const agent = await working(stage, [untilThere("go"), "end"]);
     process.kill(agent.pid, "SIGSTOP");
     const wait = await waiting(stage, agent.id);
@@ -166,20 +174,20 @@ describe("a live agent", () => {
     expect(await wait.answer()).toEqual({ code: 0, out: `${agent.id} completed\n`, err: "" });
   });
 
-  test("in a host", async () => {
-    await using stage = new Stage();
-    const host = new Host(stage);
-    const id = await host.start("Fix it");
+  test("in a server is waited for", async () => {
+    await using stage = new ServerTestHome();
+    const server = new Server(stage);
+    const id = await server.start("Fix it");
     const wait = await waiting(stage, id);
-    await host.tell(`ask ${id} Which one?`, id, "question");
+    await server.tell(`ask ${id} Which one?`, id, "question");
     expect(await wait.answer()).toEqual({ code: 11, out: `${id} waiting: Which one?\n`, err: "" });
     const end = await waiting(stage, id, "--until", "stopped");
-    await host.tell(`end ${id}`, id, "end");
+    await server.tell(`end ${id}`, id, "end");
     expect(await end.answer()).toEqual({ code: 0, out: `${id} completed\n`, err: "" });
   });
 
-  test("called by its pid, before it has told its session", async () => {
-    await using stage = new Stage();
+  test("is found by its pid before its session is known", async () => {
+    await using stage = new ServerTestHome();
     const child = Bun.spawn(
       [
         join(import.meta.dir, "../../dist/agentctl"),
@@ -203,8 +211,8 @@ describe("a live agent", () => {
     expect(await wait.answer()).toEqual({ code: 0, out: `${reference} completed\n`, err: "" });
   });
 
-  test("its record is removed while it works: gone, when it ends", async () => {
-    await using stage = new Stage();
+  test("whose record is removed is gone when it exits", async () => {
+    await using stage = new ServerTestHome();
     const agent = await working(stage, ["work:600"]);
     const wait = await waiting(stage, agent.id);
     rmSync(recordPath(stage, agent.id));
@@ -213,13 +221,13 @@ describe("a live agent", () => {
     await agent.end();
     rmSync(join(stage.home, "live"), { recursive: true });
     const { code, out } = await wait.answer();
-    expect([code, out]).toEqual([10, `${agent.id} is gone, and nothing is recorded of it\n`]);
+    expect([code, out]).toEqual([10, `${agent.id} is gone and left no record\n`]);
   });
 });
 
-describe("a conversation that goes on under another id", () => {
-  test("an id means this one, a name and a launch go along, however far", async () => {
-    await using stage = new Stage();
+describe("a conversation that continues under another id", () => {
+  test("is not followed by its id, and is followed by name and launch", async () => {
+    await using stage = new ServerTestHome();
     const [second, third] = [crypto.randomUUID(), crypto.randomUUID()];
     const goOn = (id: string) => ["end:completed", `continued:${id}`];
     const first = await stage.launch([untilThere("one"), ...goOn(second)].join("\n"), "--name", "painter");
@@ -233,14 +241,14 @@ describe("a conversation that goes on under another id", () => {
     const next = stage.start(["prompt:x", untilThere("two"), ...goOn(third)], { id: second });
     await stage.until(next.id, "working");
     make(stage, "one");
-    expect(await byId.answer()).toEqual({ code: 11, out: `${first} goes on as ${second}\n`, err: "" });
+    expect(await byId.answer()).toEqual({ code: 11, out: `${first} continues as ${second}\n`, err: "" });
     const late = await Promise.all(names.map(untilStopped));
 
     const last = stage.start(["prompt:x", untilThere("three"), "end"], { id: third });
     await stage.until(third, "working");
     const bySecond = await untilStopped(second);
     make(stage, "two");
-    expect(await bySecond.answer()).toMatchObject({ code: 11, out: `${second} goes on as ${third}\n` });
+    expect(await bySecond.answer()).toMatchObject({ code: 11, out: `${second} continues as ${third}\n` });
     expect([...early, ...late].map(({ isOver }) => isOver)).toEqual(Array(6).fill(false));
     make(stage, "three");
     const answers = await Promise.all([...early, ...late].map((each) => each.answer()));
@@ -250,8 +258,8 @@ describe("a conversation that goes on under another id", () => {
 });
 
 describe("several", () => {
-  test("all of them, one line each, the worst is the exit code", async () => {
-    await using stage = new Stage();
+  test("print one line each, and the worst is the exit code", async () => {
+    await using stage = new ServerTestHome();
     const good = stage.record(completed);
     const bad = stage.record([{ type: "prompt", text: "x" }]);
     const asking = stage.start(["prompt:x", "ask:question:Which one?"]);
@@ -265,16 +273,16 @@ describe("several", () => {
     expect(await stage.json("wait", good, bad)).toMatchObject([{ id: good }, { id: bad, outcome: "cut-off" }]);
   });
 
-  test("--any: the first that is over, with its exit code", async () => {
-    await using stage = new Stage();
+  test("with --any end at the first, with its exit code", async () => {
+    await using stage = new ServerTestHome();
     const [slow, quick] = [await working(stage, ["work:600"]), await working(stage, [untilThere("go"), "end:failed"])];
     const wait = await waiting(stage, slow.id, quick.id, "--any");
     make(stage, "go");
     expect(await wait.answer()).toEqual({ code: 10, out: `${quick.id} failed\n`, err: "" });
   });
 
-  test("a group and labels", async () => {
-    await using stage = new Stage();
+  test("are selected by group and labels", async () => {
+    await using stage = new ServerTestHome();
     const one = await stage.launch(untilThere("one"), "--group", "g", "--label", "k=v");
     const two = await stage.launch(untilThere("two"), "--group", "g", "--share");
     await stage.launch(untilThere("never"), "--share");
@@ -288,8 +296,8 @@ describe("several", () => {
     expect((await stage.run(["wait", "--group", "none"])).code).toBe(3);
   });
 
-  test("a group's sessions are called by their names, and by their ids where two have the same", async () => {
-    await using stage = new Stage();
+  test("of a group are called by their names, or by ids if two have the same name", async () => {
+    await using stage = new ServerTestHome();
     for (const name of ["alpha", "beta"]) await stage.past("x", "--group", "g", "--name", name);
     const first = await stage.run(["wait", "--group", "g"]);
     expect([first.code, first.out.split("\n").sort()]).toEqual([0, ["", "alpha completed", "beta completed"]]);
@@ -300,8 +308,8 @@ describe("several", () => {
     expect(out).not.toContain("beta");
   });
 
-  test("thirty", async () => {
-    await using stage = new Stage();
+  test("can be thirty", async () => {
+    await using stage = new ServerTestHome();
     const agents = Array.from({ length: 30 }, () => stage.start(["prompt:x", untilThere("go"), "end"]));
     await until("all of them", async () => {
       const { sessions } = await stage.list();
@@ -316,8 +324,8 @@ describe("several", () => {
 });
 
 describe("--timeout", () => {
-  test("exit 6: what still runs, and what is over", async () => {
-    await using stage = new Stage();
+  test("exits with 6 and names running and finished sessions", async () => {
+    await using stage = new ServerTestHome();
     const over = stage.record(completed);
     const agent = await working(stage, ["work:600"]);
     const begun = performance.now();
@@ -334,11 +342,11 @@ describe("--timeout", () => {
   });
 });
 
-describe("unknown", () => {
+describe("an unknown session", () => {
   const times = (text: string, part: string): number => text.split(part).length - 1;
 
-  test("a record that cannot be read: said once, waited on, repaired", async () => {
-    await using stage = new Stage();
+  test("whose record cannot be read is reported once and waited for", async () => {
+    await using stage = new ServerTestHome();
     const id = stage.record(completed);
     const path = recordPath(stage, id);
     renameSync(path, join(stage.root, "aside"));
@@ -356,8 +364,8 @@ describe("unknown", () => {
     expect(times(wait.err, "is unknown")).toBe(1);
   }, 10_000);
 
-  test("a store that cannot be read does not make its sessions gone", async () => {
-    await using stage = new Stage();
+  test("is not gone because its store cannot be read", async () => {
+    await using stage = new ServerTestHome();
     const agent = await working(stage, [untilThere("go"), "end"]);
     const wait = await waiting(stage, agent.id);
     const [sessions, aside] = [join(stage.home, "sessions"), join(stage.home, "aside")];
@@ -374,8 +382,8 @@ describe("unknown", () => {
   });
 });
 
-describe("while it waits", () => {
-  /** In seconds, of its own and of the kernel for it. */
+describe("while wait waits", () => {
+  /** In seconds, of user and system time. */
   const usedBy = (pid: number): number => {
     const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ");
     return fields
@@ -385,7 +393,7 @@ describe("while it waits", () => {
   };
 
   test("it sleeps, and Ctrl-C ends it at once", async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     const agent = await working(stage, ["work:600"]);
     const wait = await waiting(stage, agent.id);
     const before = usedBy(wait.pid);

@@ -1,4 +1,4 @@
-// Nothing gets lost with a worktree: whatever git's status does not show, and whatever appears while it is being removed.
+// Removing a worktree loses no work, including work that `git status` does not show.
 import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
@@ -13,16 +13,20 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { waitFor } from "../conformance/wait.ts";
-import { type WorktreeWorld, worktreeWorld } from "./worktree-world.ts";
-import { binary } from "./world.ts";
+import { untilNextSecond, waitFor } from "../conformance/wait.ts";
+import { binary } from "./test-home.ts";
+import { createWorktreeHome, type WorktreeTestHome } from "./test-home-worktrees.ts";
 
-const world = worktreeWorld;
+const world = createWorktreeHome;
 
 /** Neither prune nor remove takes it, and both say why; `final`: nor does --discard. */
-async function expectKept(here: WorktreeWorld, name: string, why: RegExp, discard: "final" | "not-final") {
+async function expectKept(here: WorktreeTestHome, name: string, why: RegExp, discard: "final" | "not-final") {
   const pruned = await here.prune();
   expect(pruned.err).toMatch(why);
+  await expectNotRemoved(here, name, why, discard);
+}
+
+async function expectNotRemoved(here: WorktreeTestHome, name: string, why: RegExp, discard: "final" | "not-final") {
   const removed = await here.remove(name);
   expect([removed.code, removed.err]).toEqual([5, expect.stringMatching(why)]);
   if (discard === "final") {
@@ -33,7 +37,7 @@ async function expectKept(here: WorktreeWorld, name: string, why: RegExp, discar
   expect(existsSync(here.at(name))).toBe(true);
 }
 
-describe("stays, because of", () => {
+describe("a worktree is kept because of", () => {
   test("another worktree below an ignored folder", async () => {
     await using here = await world();
     await here.ignoring(".claude/");
@@ -62,7 +66,9 @@ describe("stays, because of", () => {
     rmSync(join(inside("unmounted"), "objects"), { recursive: true });
     symlinkSync(join(here.root, "disk", "objects"), join(inside("unmounted"), "objects"));
     for (const name of names.slice(4)) mkdirSync(join(inside(name), name), { recursive: true });
-    for (const name of names) await expectKept(here, name, /another repository is inside: vendor\/x/, "final");
+    const why = /another repository is inside: vendor\/x/;
+    expect((await here.prune()).err.split("\n").filter((line) => why.test(line))).toHaveLength(names.length);
+    for (const name of names) await expectNotRemoved(here, name, why, "final");
     expect(await here.git("-C", inside("git"), "rev-parse", "HEAD")).toBe(commit);
   });
 
@@ -79,7 +85,7 @@ describe("stays, because of", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test("an edit that git does not look at, of a file whose name is not UTF-8", async () => {
+  test("a hidden edit of a file whose name is not UTF-8", async () => {
     await using here = await world();
     await here.git("config", "core.trustctime", "false");
     const shell = (folder: string, script: string) => {
@@ -92,7 +98,7 @@ describe("stays, because of", () => {
     for (const name of ["flagged", "same-time", "plain", "clean", "sparse"]) await here.add(name);
     shell(here.at("flagged"), 'git update-index --skip-worktree "$name"; printf two >"$name"');
     // Within one second, so that git cannot know better.
-    await Bun.sleep(1020 - (Date.now() % 1000));
+    await untilNextSecond();
     const before = 'touch -d 2001-01-01 "$name"; git update-index --refresh';
     shell(here.at("same-time"), `${before}; printf two >"$name"; touch -d 2001-01-01 "$name"`);
     shell(here.at("plain"), 'printf "an edit" >"$name"');
@@ -100,11 +106,11 @@ describe("stays, because of", () => {
     expect(await here.git("-C", here.at("same-time"), "status", "--porcelain")).toBe("");
     for (const name of ["flagged", "same-time"])
       await expectKept(here, name, /the name of caf\ufffd is not UTF-8/, "not-final");
-    await expectKept(here, "plain", /1 uncommitted: caf/, "not-final");
+    await expectKept(here, "plain", /1 uncommitted file: caf/, "not-final");
     expect(readdirSync(here.at("")).sort()).toEqual(["flagged", "plain", "same-time"]);
   });
 
-  test("an edit in a filtered file whose name is read like the name of another one", async () => {
+  test("an edit of a filtered file whose name looks like another one", async () => {
     await using here = await world();
     for (const act of ["clean", "smudge"]) await here.git("config", `filter.same.${act}`, "cat");
     writeFileSync(join(here.repository, "caf\ufffd"), "one\n");
@@ -115,7 +121,7 @@ describe("stays, because of", () => {
     Bun.spawnSync(["touch", "-d", "2001-01-01", join(path, "caf\ufffd")]);
     await here.git("-C", path, "update-index", "--refresh");
     Bun.spawnSync(["sh", "-c", write, "an edit"], { cwd: path });
-    await expectKept(here, "a", /1 uncommitted: caf/, "not-final");
+    await expectKept(here, "a", /1 uncommitted file: caf/, "not-final");
   });
 
   test("an executable bit that a flag hides", async () => {
@@ -129,7 +135,7 @@ describe("stays, because of", () => {
       chmodSync(join(path, "script"), 0o644);
       await expectKept(here, name, /2 files changed where git does not look .*: file, script/, "not-final");
     }
-    // Where modes mean nothing, a changed one is nobody's work.
+    // If git ignores file modes, a changed mode is not work.
     await here.git("config", "core.fileMode", "false");
     expect(await here.prune()).toMatchObject({ code: 0 });
     expect(readdirSync(here.at(""))).toEqual([]);
@@ -151,21 +157,26 @@ describe("stays, because of", () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test("an edit of the same size that has the old time again", async () => {
+  test("an edit of the same size with the old time", async () => {
     await using here = await world();
     await here.git("config", "core.trustctime", "false");
     for (const name of ["a", "b"]) {
       const file = join(await here.add(name), "file");
       Bun.spawnSync(["touch", "-d", "2001-01-01", file]);
       await here.git("-C", here.at(name), "update-index", "--refresh");
-      // In the same second git cannot know better; later it could, but is told not to look at that.
-      if (name === "b") await Bun.sleep(1020 - (Date.now() % 1000));
+      // Git cannot see the change within the same second; later it could, but a setting prevents it.
+      if (name === "b") await untilNextSecond();
       writeFileSync(file, "two\n");
       Bun.spawnSync(["touch", "-d", "2001-01-01", file]);
       expect(await here.git("-C", here.at(name), "status", "--porcelain")).toBe("");
     }
-    await expectKept(here, "a", /1 uncommitted: file|1 file changed where git does not look .*: file/, "not-final");
-    await expectKept(here, "b", /1 uncommitted: file/, "not-final");
+    await expectKept(
+      here,
+      "a",
+      /1 uncommitted file: file|1 file changed where git does not look .*: file/,
+      "not-final",
+    );
+    await expectKept(here, "b", /1 uncommitted file: file/, "not-final");
   });
 
   test("the autostash of a rebase in progress", async () => {
@@ -184,7 +195,7 @@ describe("stays, because of", () => {
   test.each<[string, string[], RegExp]>([
     ["a bisect", ["bisect", "start", "HEAD", "HEAD~1"], /a bisect is in progress/],
     ["a cherry-pick", ["cherry-pick", "--no-commit", "HEAD"], /uncommitted|cherry-pick/],
-    ["a ref of its own", ["update-ref", "refs/worktree/mine", "HEAD"], /it has a ref of its own: refs\/worktree\/mine/],
+    ["a ref of its own", ["update-ref", "refs/worktree/mine", "HEAD"], /it has its own ref: refs\/worktree\/mine/],
   ])("%s", async (name, words, why) => {
     await using here = await world();
     await here.commit(here.repository, "file", "two\n");
@@ -198,7 +209,7 @@ describe("stays, because of", () => {
     await expectKept(here, "a", why, "not-final");
   });
 
-  test("commits that only a detached HEAD of the main worktree has beside it", async () => {
+  test("commits that are otherwise only on a detached HEAD of the main worktree", async () => {
     await using here = await world();
     await here.git("checkout", "-q", "--detach");
     const commit = await here.commit(here.repository, "file", "two\n");
@@ -210,7 +221,7 @@ describe("stays, because of", () => {
     expect(await here.refsWith(commit)).toEqual(["refs/heads/keeps-it"]);
   });
 
-  test("commits that only a symbolic ref to its own branch has", async () => {
+  test("commits that are otherwise only on a symbolic ref to its own branch", async () => {
     await using here = await world();
     const commit = await here.commit(await here.add("a"), "file", "two\n");
     await here.git("symbolic-ref", "refs/heads/alias", "refs/heads/agentctl/a");
@@ -218,7 +229,7 @@ describe("stays, because of", () => {
     expect(await here.refsWith(commit)).toContain("refs/heads/agentctl/a");
   });
 
-  test("commits that a replacement only seems to put into another branch", async () => {
+  test("commits that are in another branch only through a replace ref", async () => {
     await using here = await world();
     const commit = await here.commit(await here.add("a"), "file", "two\n");
     await here.git("replace", "--graft", "main", commit);
@@ -246,9 +257,7 @@ describe("stays, because of", () => {
     await using here = await world();
     await here.add("a");
     renameSync(here.at("a"), here.at("moved"));
-    expect((await here.prune()).err).toMatch(
-      /its folder was moved to .*moved \(git worktree repair .*moved tells git\)/,
-    );
+    expect((await here.prune()).err).toMatch(/its folder was moved to .*moved \(git worktree repair .*moved\)/);
     await here.git("worktree", "repair", here.at("moved"));
     expect(await here.git("-C", here.at("moved"), "status", "--porcelain")).toBe("");
   });
@@ -260,37 +269,40 @@ describe("stays, because of", () => {
     Bun.spawnSync(["sh", "-c", script, here.repository, here.at("").replace(/\/$/, "")]);
     expect((await here.listed()).length).toBe(2);
     const pruned = await here.prune();
-    expect([pruned.code, pruned.err]).toEqual([0, expect.stringContaining("its folder is missing, but git sees it")]);
+    expect([pruned.code, pruned.err]).toEqual([
+      0,
+      expect.stringContaining("agentctl cannot find its folder, but git can"),
+    ]);
     expect((await here.listed()).length).toBe(2);
   });
 
-  test("what is staged in a folder that is gone", async () => {
+  test("staged changes of a missing folder", async () => {
     await using here = await world();
     const path = await here.add("a");
     writeFileSync(join(path, "new"), "only staged");
     await here.git("-C", path, "add", "new");
     rmSync(path, { recursive: true });
     mkdirSync(here.at("another"));
-    expect((await here.prune()).err).toMatch(/a stays: 1 uncommitted: new/);
+    expect((await here.prune()).err).toMatch(/a is kept: 1 uncommitted file: new/);
   });
 
   test("a warning of git", async () => {
     await using here = await world();
     await here.add("a");
     here.replaceGit("case \" $* \" in *' status '*) echo \"warning: could not open directory 'x/'\" >&2;; esac");
-    await expectKept(here, "a", /what is in it cannot be told: warning: could not open directory/, "not-final");
+    await expectKept(here, "a", /cannot tell what is in it: warning: could not open directory/, "not-final");
   });
 
-  test("a setting that leads git to another folder", async () => {
+  test("a setting that redirects git to another folder", async () => {
     await using here = await world();
     const path = await here.add("a");
     writeFileSync(join(path, "work"), "work");
     await here.git("config", "extensions.worktreeConfig", "true");
     await here.git("-C", path, "config", "--worktree", "core.worktree", here.repository);
-    await expectKept(here, "a", /what is in it cannot be told: git takes .*my repo for its folder/, "not-final");
+    await expectKept(here, "a", /cannot tell what is in it: git takes .*my repo for its folder/, "not-final");
   });
 
-  test("files in an empty submodule, which git does not look at", async () => {
+  test("files in an empty submodule, which git ignores", async () => {
     await using here = await world();
     await here.git("clone", "-q", "--bare", ".", join(here.root, "bare.git"));
     const allow = ["-c", "protocol.file.allow=always"];
@@ -299,10 +311,10 @@ describe("stays, because of", () => {
     const path = await here.add("a");
     writeFileSync(join(path, "module", "draft"), "draft");
     expect(await here.git("-C", path, "status", "--porcelain")).toBe("");
-    await expectKept(here, "a", /git does not look at 1 file: module\/draft/, "not-final");
+    await expectKept(here, "a", /git does not check 1 file: module\/draft/, "not-final");
   });
 
-  test("another repository in its place, or a link", async () => {
+  test("another repository or a link at its path", async () => {
     await using here = await world();
     for (const name of ["other", "link"]) await here.add(name);
     rmSync(join(here.at("other"), ".git"));
@@ -338,15 +350,15 @@ describe("stays, because of", () => {
     },
   );
 
-  test("a git command that is at work in it", async () => {
+  test("a running git command in it", async () => {
     await using here = await world();
     const path = await here.add("a");
     const admin = await here.git("-C", path, "rev-parse", "--absolute-git-dir");
     writeFileSync(join(admin, "index.lock"), "");
-    await expectKept(here, "a", /a git command is at work in it, or was killed: .*index\.lock/, "not-final");
+    await expectKept(here, "a", /a git command is running in it, or was killed: .*index\.lock/, "not-final");
   });
 
-  test("a process that has a file of it open", async () => {
+  test("a process with one of its files open", async () => {
     await using here = await world();
     const path = await here.add("a");
     const ready = join(here.root, "ready");
@@ -359,14 +371,14 @@ describe("stays, because of", () => {
   });
 });
 
-describe("goes, and", () => {
-  test("of two that have the same commits for each other, one stays", async () => {
+describe("a worktree is removed, and", () => {
+  test("of two with the same commits one is kept", async () => {
     await using here = await world();
     const commit = await here.commit(await here.add("a"), "file", "two\n");
     await here.git("worktree", "add", "-q", "-b", "agentctl/b", here.at("b"), commit);
     const dry = await here.here("worktree", "prune", "--dry-run");
-    expect(dry.out).toMatch(/a can go.*\n?|b stays: 1 commit neither merged nor pushed/);
-    expect(dry.out.match(/ can go/g)).toHaveLength(1);
+    expect(dry.out).toMatch(/a can be removed.*\n?|b is kept: 1 commit neither merged nor pushed/);
+    expect(dry.out.match(/ can be removed/g)).toHaveLength(1);
     expect(await here.prune()).toMatchObject({ code: 0 });
     expect(await here.refsWith(commit)).toHaveLength(1);
     expect((await here.listed()).length).toBe(2);
@@ -392,7 +404,7 @@ describe("goes, and", () => {
     expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
   });
 
-  test("--discard says which commits no ref has any more", async () => {
+  test("--discard names the commits that no ref has any more", async () => {
     await using here = await world();
     const path = await here.add("a");
     const first = await here.commit(path, "file", "two\n");
@@ -400,13 +412,13 @@ describe("goes, and", () => {
     const better = await here.git("-C", path, "rev-parse", "HEAD");
     const { code, out } = await here.remove("a", "--discard");
     expect(code).toBe(0);
-    for (const commit of [first, better]) expect(out).toContain(`git branch NAME ${commit} brings it back`);
+    for (const commit of [first, better]) expect(out).toContain(`git branch NAME ${commit}`);
     await here.git("branch", "back", better);
-    const json = JSON.parse((await here.remove("a", "--discard", "--json")).out || "null") as unknown;
-    expect(json).toBe(null);
+    const again = JSON.parse((await here.remove("a", "--discard", "--json")).out) as unknown;
+    expect(again).toMatchObject({ error: { code: "worktree-not-found", exit: 3 } });
   });
 
-  test("a branch that is being rebased elsewhere stays", async () => {
+  test("a branch that is being rebased elsewhere is kept", async () => {
     await using here = await world();
     await here.commit(here.repository, "file", "two\n");
     await here.add("a");
@@ -419,7 +431,7 @@ describe("goes, and", () => {
     expect(await here.git("branch", "--list", "agentctl/a")).toContain("agentctl/a");
   });
 
-  test("odd names are no obstacle, nor are folders that nobody may write to, nor files with two names", async () => {
+  test("odd names, read-only folders and hard links do not prevent it", async () => {
     await using here = await world();
     await here.ignoring("cache/");
     const path = await here.add("o d\nd");
@@ -432,8 +444,8 @@ describe("goes, and", () => {
   });
 });
 
-test("while the disk with its worktrees is not mounted, a launch makes no folder in its place; then nothing is forgotten", async () => {
-  await using here = await worktreeWorld();
+test("while the disk of the worktrees is not mounted, a launch creates no folder there, and git forgets nothing", async () => {
+  await using here = await createWorktreeHome();
   await here.add("a");
   const disk = join(here.root, "disk");
   renameSync(here.at(""), disk);
@@ -452,11 +464,11 @@ test("while the disk with its worktrees is not mounted, a launch makes no folder
 
 describe("a launch in a submodule", () => {
   const allow = ["-c", "protocol.file.allow=always"];
-  const launchIn = (here: WorktreeWorld, cwd: string) =>
+  const launchIn = (here: WorktreeTestHome, cwd: string) =>
     here.begin([binary, "launch", "demo", "x", "--permission", "bypass", "--worktree", "--name", "n"], { cwd }).answer;
 
-  test("makes no worktree inside of the repository that the submodule belongs to", async () => {
-    await using here = await worktreeWorld();
+  test("makes no worktree inside the outer repository", async () => {
+    await using here = await createWorktreeHome();
     const bare = join(here.root, "bare.git");
     await here.git("clone", "-q", "--bare", ".", bare);
     await here.git(...allow, "submodule", "--quiet", "add", bare, "module");
@@ -472,7 +484,7 @@ describe("a launch in a submodule", () => {
       const { code, err } = await launchIn(here, join(root, "module"));
       expect([code, err]).toEqual([
         5,
-        expect.stringMatching(/would be inside of another repository.*\n.*"worktrees": "~/s),
+        expect.stringMatching(/would be inside another repository.*\n.*"worktrees": "~/s),
       ]);
       expect(await here.git("-C", join(root, "module"), "worktree", "list", "--porcelain")).not.toContain("agentctl/n");
     }

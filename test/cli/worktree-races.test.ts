@@ -1,15 +1,14 @@
-// Work that appears while a worktree is being removed, and removals that are killed in the middle: nothing is lost.
+// Work that appears while a worktree is removed is not lost.
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type WorktreeWorld, worktreeWorld } from "./worktree-world.ts";
-import { binary } from "./world.ts";
+import { atEveryCall, createWorktreeHome, type WorktreeTestHome } from "./test-home-worktrees.ts";
 
-const world = worktreeWorld;
+const world = createWorktreeHome;
 const sweepMs = 120_000;
 
-/** Every place where what was written may be: the worktree, wherever it is now, and every ref. */
-async function isSomewhere(here: WorktreeWorld, text: string): Promise<boolean> {
+/** Whether the late work is in the worktree, wherever it is now, or in a ref. */
+async function isSomewhere(here: WorktreeTestHome, text: string): Promise<boolean> {
   const folders = existsSync(here.at("")) ? readdirSync(here.at("")) : [];
   const isInFolder = folders
     .map((name) => join(here.at(name), "late"))
@@ -19,34 +18,15 @@ async function isSomewhere(here: WorktreeWorld, text: string): Promise<boolean> 
   return isInFolder || messages.includes(text);
 }
 
-/** Repeats it for each call of git from the move of the folder on, until there are no more. */
-async function atEveryCall(
-  act: (here: WorktreeWorld) => string,
-  check: (here: WorktreeWorld, call: number) => Promise<void>,
-): Promise<number> {
-  for (let call = 1; ; call += 1) {
-    await using here = await world();
-    await here.ignoring("ignored");
-    await here.add("a");
-    here.put(join(here.at("a"), "ignored"), "secret");
-    // Beside it is another one: the folder around them is never empty.
-    mkdirSync(here.at("another"));
-    here.atCall(call, act(here));
-    await here.remove("a");
-    if (!here.wasReached()) return call;
-    await check(here, call);
-  }
-}
-
-/** Where the worktree is now; the script goes on without it where it is gone. */
-const inside = (here: WorktreeWorld): string =>
+/** Enters the worktree where it is now; the script continues without it if it is gone. */
+const inside = (here: WorktreeTestHome): string =>
   `cd '${here.at("a")}' 2>/dev/null || cd '${here.at("a")}.agentctl-removing' 2>/dev/null`;
 const author = "-c user.name=A -c user.email=a@b";
 
-describe("work that appears at any moment of a removal is still there", () => {
-  const cases: [name: string, act: (here: WorktreeWorld) => string][] = [
+describe("work that appears at any moment of a removal is kept", () => {
+  const cases: [name: string, act: (here: WorktreeTestHome) => string][] = [
     [
-      "a new file that somebody wants to commit",
+      "a new file that a person is about to commit",
       (here) =>
         `${inside(here)} && echo late >late && echo >'${here.root}/wrote' && $git add late 2>/dev/null && $git ${author} commit -qm late 2>/dev/null`,
     ],
@@ -75,7 +55,7 @@ describe("work that appears at any moment of a removal is still there", () => {
 test.each<[string, string]>([
   ["before the folder is moved", "worktree move|worktree remove"],
   ["during the first look", "status"],
-])("a commit on a detached HEAD that is made %s is still there, or was refused", async (_name, call) => {
+])("a commit on a detached HEAD that is made %s is kept, or was refused", async (_name, call) => {
   await using here = await world();
   await here.add("a");
   const patterns = call
@@ -90,105 +70,33 @@ test.each<[string, string]>([
   if (made !== "") expect(await isSomewhere(here, "late")).toBe(true);
 });
 
-test(
-  "a removal that is killed at any moment loses nothing, and the next command ends it",
-  async () => {
-    const states = new Set<string>();
-    await atEveryCall(
-      () => "kill -9 $PPID",
-      async (here, call) => {
-        // The orphaned git may still be at its work.
-        const settled = async (): Promise<string[]> => {
-          const folders = readdirSync(here.at("")).filter((name) => name !== "another");
-          const listed = (await here.listed()).slice(1).filter((path) => existsSync(path));
-          return folders.map((name) => here.at(name)).filter((path) => !listed.includes(path));
-        };
-        const end = performance.now() + 5_000;
-        while ((await settled()).length > 0 && performance.now() < end) await Bun.sleep(10);
-        expect([call, await settled()]).toEqual([call, []]);
-        const left = readdirSync(here.at("")).filter((name) => name !== "another");
-        states.add(left.join());
-        for (const name of left) expect(readFileSync(join(here.at(name), "ignored"), "utf8")).toBe("secret");
-        rmSync(join(here.root, "bin"), { recursive: true });
-        expect(await here.prune()).toMatchObject({ code: 0 });
-        expect([call, (await here.listed()).slice(1), readdirSync(here.at(""))]).toEqual([call, [], ["another"]]);
-      },
-    );
-    // It was also hit while it was aside.
-    expect([...states].sort()).toEqual(["", "a.agentctl-removing"]);
-  },
-  sweepMs,
-);
-
-/** As a removal leaves it that was killed while it deleted files. */
-async function halfRemoved(here: WorktreeWorld): Promise<string> {
-  const path = await here.add("a");
-  mkdirSync(here.at("another"));
-  const admin = await here.git("-C", path, "rev-parse", "--absolute-git-dir");
-  const aside = `${path}.agentctl-removing`;
-  const mark = JSON.stringify({ from: path, aside, by: { pid: 1, start: "1", boot: "gone" } });
-  for (const name of ["index.lock", "HEAD.lock"])
-    writeFileSync(join(admin, name), `agentctl is removing this worktree\n${mark}\n`);
-  return aside;
-}
-
-test("one whose files were being deleted is back in its place, and says what is missing", async () => {
-  await using here = await world();
-  const aside = await halfRemoved(here);
-  await here.git("worktree", "move", here.at("a"), aside);
-  rmSync(join(aside, "file"));
-  expect((await here.here("worktree", "list")).out).toContain("its removal was interrupted");
-  const refused = await here.here("worktree", "remove", "a");
-  expect([refused.code, refused.err]).toEqual([5, expect.stringContaining("1 uncommitted: file")]);
-  expect(refused.err).toContain("was interrupted; it is back in its place");
-  await here.git("-C", here.at("a"), "checkout", "--", "file");
-  expect(await here.remove("a")).toMatchObject({ code: 0 });
-});
-
-test("one that git itself was moving is back in its place", async () => {
-  await using here = await world();
-  const aside = await halfRemoved(here);
-  renameSync(here.at("a"), aside);
-  const pruned = await here.begin([binary, "worktree", "prune", "--dry-run"], { cwd: here.repository }).answer;
-  expect(pruned.out).toMatch(/a stays: its folder was moved to .*a\.agentctl-removing/);
-  expect((await here.here("worktree", "remove", "nobody")).err).toContain("it is back in its place");
-  expect(await here.git("-C", here.at("a"), "status", "--porcelain")).toBe("");
-});
-
-test("a removal that still goes on is nobody's to undo", async () => {
-  await using here = await world();
-  await here.add("a");
-  mkdirSync(here.at("another"));
-  // The second command finds the first one aside, at work.
-  const second = `cd '${here.repository}'; XDG_RUNTIME_DIR= '${binary}' worktree list >'${here.root}/seen' 2>&1`;
-  here.replaceGit(`case " $* " in *' worktree remove '*) ${second};; esac`);
-  expect(await here.prune()).toMatchObject({ code: 0 });
-  expect(here.text("seen")).not.toContain("interrupted");
-  expect(existsSync(here.at("a"))).toBe(false);
-});
-
 describe("a launch that fails", () => {
-  const launch = (here: WorktreeWorld, ...args: string[]) => here.launchHere("x", "--worktree", "--name", "a", ...args);
+  const launch = (here: WorktreeTestHome, ...args: string[]) =>
+    here.launchHere("x", "--worktree", "--name", "a", ...args);
   const commits = `echo two >file; git ${author} commit -qam two`;
 
   test.each<[string, string[], number]>([
     ["in its setup", ["--setup", `${commits}; exit 3`], 1],
     ["after its setup", ["--setup", commits, "--", "--no-such-option"], 7],
-  ])("%s leaves commits that were made in its worktree, and says where", async (_name, args, code) => {
+  ])("%s keeps commits that were made in its worktree, and says where", async (_name, args, code) => {
     await using here = await world();
     const answer = await launch(here, ...args);
     expect([answer.code, answer.err]).toEqual([
       code,
-      expect.stringMatching(/a stays, on branch .*: it has commits of its own/),
+      expect.stringMatching(/a was kept, on branch .*: it has new commits/),
     ]);
     const tip = await here.git("-C", here.at("a"), "rev-parse", "HEAD");
     expect(await here.refsWith(tip)).toEqual(["refs/heads/agentctl/a"]);
   });
 
   test.each<[string, string, RegExp]>([
-    ["an edit of a tracked file", "echo two >file; exit 3", /a stays, on branch .*: 1 uncommitted: file/],
-    ["a repository", "git init -q new && exit 3", /a stays, on branch .*: another repository is inside: new/],
-    ["a commit that only a reflog has", `${commits}; git reset -q --hard HEAD~1; exit 3`, /a was removed again/],
+    ["an edit of a tracked file", "echo two >file; exit 3", /a was kept, on branch .*: 1 uncommitted file: file/],
+    ["a repository", "git init -q new && exit 3", /a was kept, on branch .*: another repository is inside: new/],
+    [
+      "a commit that only a reflog has",
+      `${commits}; git reset -q --hard HEAD~1; exit 3`,
+      /removed the new worktree .*a/,
+    ],
   ])("keeps %s of its setup", async (name, setup, said) => {
     await using here = await world();
     const { code, err } = await launch(here, "--setup", setup);
@@ -196,7 +104,7 @@ describe("a launch that fails", () => {
     if (name.startsWith("a commit")) expect(await here.git("for-each-ref", "refs/agentctl")).toContain("removed/a-");
   });
 
-  test("never deletes a branch that was there before, nor one that moved on", async () => {
+  test("never deletes a branch that existed before or has new commits", async () => {
     await using here = await world();
     await here.git("branch", "topic");
     const failed = await here.launchHere("x", "--worktree=topic", "--setup", "exit 3");

@@ -1,4 +1,4 @@
-// Sessions in git worktrees of their own: made by plain git, listed, and removed only when nothing would be lost.
+// Sessions in their own git worktrees: created by plain git, listed, and removed only if no work would be lost.
 import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
@@ -14,16 +14,16 @@ import {
 import { join } from "node:path";
 import { tryLock } from "../../src/sys/file-lock.ts";
 import { waitFor } from "../conformance/wait.ts";
-import { type RepositoryWorld, repositoryWorld } from "./repository.ts";
-import { binary } from "./world.ts";
+import { binary } from "./test-home.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "./test-home-repository.ts";
 
-const world = repositoryWorld;
+const world = createRepositoryHome;
 
-const worktreesOf = async (here: RepositoryWorld): Promise<Record<string, unknown>[]> =>
+const worktreesOf = async (here: RepositoryTestHome): Promise<Record<string, unknown>[]> =>
   JSON.parse((await here.here("worktree", "list", "--json")).out) as Record<string, unknown>[];
 
 describe("launch --worktree", () => {
-  test("makes one on a new branch beside the repository; the session works there, and its note says so", async () => {
+  test("makes a worktree with a new branch beside the repository, and the session works there", async () => {
     await using here = await world();
     writeFileSync(join(here.repository, "uncommitted"), "");
     const { code, out, err } = await here.launchHere("work:600", "--worktree", "--name", "fix it");
@@ -38,7 +38,7 @@ describe("launch --worktree", () => {
     expect((await here.launchHere("say:x")).code).toBe(0);
   });
 
-  test("--base and a branch of one's own; in the same directory below", async () => {
+  test("takes --base and a branch name, and starts in the same subfolder", async () => {
     await using here = await world();
     writeFileSync(join(here.repository, "file"), "two\n");
     await here.git("commit", "-qam", "two");
@@ -52,7 +52,7 @@ describe("launch --worktree", () => {
     expect(await here.git("-C", here.at("topic-a"), "branch", "--show-current")).toBe("topic/a");
   });
 
-  test("--setup makes it ready before the agent starts; its failure stops the launch, shows its output, and leaves nothing", async () => {
+  test("runs --setup before the agent; if it fails, the launch shows its output and leaves nothing", async () => {
     await using here = await world();
     const { out } = await here.here(
       ...["launch", "demo", "tool:cp ready was-ready", "--permission", "bypass"],
@@ -72,7 +72,7 @@ describe("launch --worktree", () => {
     expect(await here.git("branch", "--list", "agentctl/b")).toBe("");
   });
 
-  test("SIGINT during the setup ends it, and leaves nothing", async () => {
+  test("SIGINT during the setup ends the launch and leaves nothing", async () => {
     await using here = await world();
     const began = join(here.root, "began");
     const running = here.begin(
@@ -98,15 +98,15 @@ describe("launch --worktree", () => {
     expect(existsSync(here.at("c"))).toBe(false);
   });
 
-  test("a setup that fails goes with the files that it made; SIGKILL is called by its name", async () => {
+  test("a failed setup is removed with its files; SIGKILL is named in the error", async () => {
     await using here = await world();
     const failed = await here.launchHere("x", "--worktree", "--setup", "touch made; kill -9 $$", "--name", "b");
     expect(failed).toMatchObject({ code: 1, out: "" });
-    expect(failed.err).toContain("--setup killed (SIGKILL); nothing was started");
+    expect(failed.err).toContain("--setup was killed (SIGKILL); nothing was started");
     expect(existsSync(here.at("b"))).toBe(false);
   });
 
-  test("SIGINT during the setup also ends what has left it for a kernel session of its own", async () => {
+  test("SIGINT during the setup also ends its processes in other kernel sessions", async () => {
     await using here = await world();
     const pid = join(here.root, "pid");
     const setup = `setsid sh -c 'echo $$ >"${pid}.tmp"; mv "${pid}.tmp" "${pid}"; exec sleep 600' & exec sleep 600`;
@@ -119,15 +119,15 @@ describe("launch --worktree", () => {
     expect(existsSync(here.at("c"))).toBe(false);
   });
 
-  test("after a setup that left files, an agent that does not begin leaves them, and that is said", async () => {
+  test("if the agent does not start, files of the setup are kept and named", async () => {
     await using here = await world();
     const words = ["--worktree", "--name", "d", "--setup", "touch made", "--", "--no-such-option"];
     const { code, err } = await here.launchHere("x", ...words);
-    expect([code, err]).toEqual([7, expect.stringContaining(`${here.at("d")} stays, on branch agentctl/d: `)]);
+    expect([code, err]).toEqual([7, expect.stringContaining(`${here.at("d")} was kept, on branch agentctl/d: `)]);
     expect(existsSync(join(here.at("d"), "made"))).toBe(true);
   });
 
-  test("an agent that does not begin leaves no worktree", async () => {
+  test("an agent that does not start leaves no worktree", async () => {
     await using here = await world();
     const { code } = await here.launchHere("x", "--worktree", "--name", "d", "--", "--no-such-option");
     expect(code).toBe(7);
@@ -135,7 +135,7 @@ describe("launch --worktree", () => {
     expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
   });
 
-  test("environment variables of git do not lead it elsewhere", async () => {
+  test("environment variables of git have no effect on it", async () => {
     await using here = await world();
     const answer = await here.begin(
       [binary, "launch", "demo", "say:x", "--permission", "edit", "--worktree", "--name", "e"],
@@ -151,7 +151,7 @@ describe("launch --worktree", () => {
   describe("is refused", () => {
     const cases: [
       name: string,
-      prepare: (here: RepositoryWorld) => unknown,
+      prepare: (here: RepositoryTestHome) => unknown,
       args: string[],
       code: number,
       says: string,
@@ -161,7 +161,7 @@ describe("launch --worktree", () => {
         (here) => mkdirSync(here.at("x"), { recursive: true }),
         ["--worktree", "--name", "x"],
         5,
-        "is there already",
+        "exists already",
       ],
       [
         "over a link that leads nowhere",
@@ -171,7 +171,7 @@ describe("launch --worktree", () => {
         },
         ["--worktree", "--name", "x"],
         5,
-        "is there already",
+        "exists already",
       ],
       ["on a branch that is checked out", () => null, ["--worktree=main"], 5, "main"],
       [
@@ -179,14 +179,14 @@ describe("launch --worktree", () => {
         () => null,
         ["--worktree=--upload-pack=x"],
         2,
-        "not the name of a branch",
+        "not a valid branch name",
       ],
       ...["-x", "a..b", "$(touch x)", "a\nb", "HEAD", "../../a"].map((branch): (typeof cases)[number] => [
         `with a branch called ${JSON.stringify(branch)}`,
         () => null,
         [`--worktree=${branch}`],
         2,
-        `not the name of a branch: ${branch.replace("\n", " ")}\n`,
+        `not a valid branch name: ${branch.replace("\n", " ")}\n`,
       ]),
       [
         "with a base for a branch that is there",
@@ -203,7 +203,7 @@ describe("launch --worktree", () => {
         "cannot make a worktree in",
       ],
       [
-        "in a folder that nobody may write to",
+        "in a read-only folder",
         (here) => {
           here.folder(".config", "agentctl");
           here.write(".config/agentctl/config.json", JSON.stringify({ worktrees: "/proc" }));
@@ -229,7 +229,7 @@ describe("launch --worktree", () => {
         (here) => rmSync(join(here.repository, ".git"), { recursive: true }),
         ["--worktree"],
         2,
-        "in no git repository",
+        "not in a git repository",
       ],
       ["with --setup alone", () => null, ["--setup", "true"], 2, "goes with --worktree"],
     ];
@@ -243,7 +243,7 @@ describe("launch --worktree", () => {
       expect(existsSync(join(here.repository, "x"))).toBe(false);
     });
 
-    test("by git itself: then the branch that it made first is gone again", async () => {
+    test("by git itself, and then the new branch is removed", async () => {
       await using here = await world();
       here.folder("bin");
       const git = Bun.which("git", { PATH: here.env["PATH"] ?? "" });
@@ -255,7 +255,7 @@ describe("launch --worktree", () => {
       expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
     });
 
-    test("not because of a branch of its name: it gets the next number", async () => {
+    test("not because of an existing branch name: the next number is used", async () => {
       await using here = await world();
       for (const name of ["x", "x-2"]) await here.git("branch", `agentctl/${name}`);
       const { code } = await here.launchHere("say:x", "--worktree", "--name", "x", "--base", "HEAD");
@@ -263,7 +263,7 @@ describe("launch --worktree", () => {
       expect(await here.git("-C", here.at("x"), "branch", "--show-current")).toBe("agentctl/x-3");
     });
 
-    test("of a branch that is there: it is taken, unless somebody has it", async () => {
+    test("for an existing branch only if another worktree uses it", async () => {
       await using here = await world();
       await here.git("branch", "topic");
       expect((await here.launchHere("say:x", "--worktree=topic")).code).toBe(0);
@@ -273,7 +273,7 @@ describe("launch --worktree", () => {
     });
   });
 
-  test("a detached HEAD, a path with odd characters, a bare repository and submodules are no obstacle", async () => {
+  test("works with a detached HEAD, odd characters in the path, a bare repository and submodules", async () => {
     await using here = await world();
     await here.git("checkout", "-q", "--detach");
     expect((await here.launchHere("say:x", "--worktree", "--name", "detached")).code).toBe(0);
@@ -307,7 +307,7 @@ describe("launch --worktree", () => {
     expect(withModule.err).toContain("its submodules are empty");
   });
 
-  test("where the settings want it", async () => {
+  test("uses the folder from the settings", async () => {
     await using here = await world();
     mkdirSync(join(here.root, ".config", "agentctl"), { recursive: true });
     writeFileSync(join(here.root, ".config", "agentctl", "config.json"), JSON.stringify({ worktrees: "~/trees" }));
@@ -317,16 +317,16 @@ describe("launch --worktree", () => {
 });
 
 describe("worktree remove", () => {
-  const made = async (here: RepositoryWorld, name: string, prompt = "say:x"): Promise<string> => {
+  const made = async (here: RepositoryTestHome, name: string, prompt = "say:x"): Promise<string> => {
     const { out, err } = await here.launchHere(prompt, "--worktree", "--name", name);
     if (out === "") throw new Error(err);
     return out.trim();
   };
-  const ended = async (here: RepositoryWorld, name: string): Promise<void> => {
+  const ended = async (here: RepositoryTestHome, name: string): Promise<void> => {
     await here.agentctl("wait", await made(here, name), "--until", "stopped");
   };
 
-  test("takes a clean and merged one away, with its branch", async () => {
+  test("removes a clean and merged worktree with its branch", async () => {
     await using here = await world();
     await ended(here, "a");
     expect(await here.here("worktree", "remove", "a")).toMatchObject({
@@ -337,19 +337,19 @@ describe("worktree remove", () => {
     expect(await here.git("branch", "--list", "agentctl/*")).toBe("");
   });
 
-  test("refuses with uncommitted files, says which; --discard means it", async () => {
+  test("refuses uncommitted files and names them; --discard removes them", async () => {
     await using here = await world();
     await ended(here, "a");
     writeFileSync(join(here.at("a"), "new file"), "");
     const refused = await here.here("worktree", "remove", "a");
     expect(refused).toMatchObject({ code: 5, out: "" });
-    expect(refused.err).toContain("1 uncommitted: new file");
+    expect(refused.err).toContain("1 uncommitted file: new file");
     expect(existsSync(here.at("a"))).toBe(true);
     expect((await here.here("worktree", "remove", "a", "--discard")).code).toBe(0);
     expect(existsSync(here.at("a"))).toBe(false);
   });
 
-  test("refuses with commits that are nowhere else; pushed or merged they are", async () => {
+  test("refuses commits that are nowhere else; pushed or merged ones are elsewhere", async () => {
     await using here = await world();
     await ended(here, "a");
     writeFileSync(join(here.at("a"), "file"), "two\n");
@@ -365,7 +365,7 @@ describe("worktree remove", () => {
     expect(await here.git("branch", "--list", "agentctl/a")).toContain("agentctl/a");
   });
 
-  test("never under a live session, not even with --discard; never the main one", async () => {
+  test("never removes the worktree of a live session or the main one, even with --discard", async () => {
     await using here = await world();
     const id = await made(here, "a", "work:600");
     for (const discard of [[], ["--discard"]]) {
@@ -381,25 +381,25 @@ describe("worktree remove", () => {
     expect(await here.here("worktree", "remove", "nobody")).toMatchObject({ code: 3 });
   });
 
-  test("prune lists, asks, and takes only what holds nothing", async () => {
+  test("prune lists, asks, and removes only worktrees without work", async () => {
     await using here = await world();
     for (const name of ["merged", "dirty"]) await ended(here, name);
     await made(here, "live", "work:600");
     writeFileSync(join(here.at("dirty"), "new"), "");
     const asked = await here.here("worktree", "prune");
     expect(asked).toMatchObject({ code: 5, out: "" });
-    expect(asked.err).toContain(`${here.at("merged")} can go`);
-    expect(asked.err).toContain(`${here.at("dirty")} stays: 1 uncommitted: new`);
+    expect(asked.err).toContain(`${here.at("merged")} can be removed`);
+    expect(asked.err).toContain(`${here.at("dirty")} is kept: 1 uncommitted file: new`);
     const dry = await here.here("worktree", "prune", "--dry-run");
     expect(dry).toMatchObject({ code: 0, err: "" });
-    expect(dry.out).toContain(`${here.at("merged")} can go`);
-    expect(dry.out).toContain(`${here.at("dirty")} stays: 1 uncommitted: new`);
+    expect(dry.out).toContain(`${here.at("merged")} can be removed`);
+    expect(dry.out).toContain(`${here.at("dirty")} is kept: 1 uncommitted file: new`);
     expect(existsSync(here.at("merged"))).toBe(true);
     expect((await here.here("worktree", "prune", "-y")).code).toBe(0);
     expect(["merged", "dirty", "live"].map((name) => existsSync(here.at(name)))).toEqual([false, true, true]);
   });
 
-  test("--json of remove and prune: what went, what would, and what stays and why", async () => {
+  test("--json of remove and prune lists removed and kept worktrees with reasons", async () => {
     await using here = await world();
     for (const name of ["merged", "dirty", "first"]) await ended(here, name);
     writeFileSync(join(here.at("dirty"), "new"), "");
@@ -415,14 +415,14 @@ describe("worktree remove", () => {
       ...{ path: here.at(name), branch: `agentctl/${name}`, result, branchRemoved: result === "removed" },
       ...{ ignored: [], keep, keptAs: null, unreferenced: [] },
     });
-    const dirty = fate("dirty", "stays", ["1 uncommitted: new"]);
+    const dirty = fate("dirty", "stays", ["1 uncommitted file: new"]);
     expect(await json("remove", "first")).toEqual([0, [fate("first", "removed")]]);
     expect(await json("prune", "--dry-run")).toEqual([0, [dirty, fate("merged", "can-go")]]);
     expect(await json("prune", "-y")).toEqual([0, [dirty, fate("merged", "removed")]]);
     expect(await json("prune", "-y")).toEqual([0, [dirty]]);
   });
 
-  test("not while its setup still runs, nor in the hands of whoever stands in it; --discard means it", async () => {
+  test("refuses while the setup or another process runs in it; --discard removes it", async () => {
     await using here = await world();
     const began = join(here.root, "began");
     const setup = `echo >'${began}'; until [ -e '${began}.go' ]; do sleep 0.02; done`;
@@ -431,28 +431,28 @@ describe("worktree remove", () => {
     await waitFor("the setup", () => existsSync(began));
     expect(await here.here("worktree", "remove", "a")).toMatchObject({
       code: 5,
-      err: expect.stringMatching(/sh \(pid \d+\) stands in it/),
+      err: expect.stringMatching(/sh \(pid \d+\) runs in it/),
     });
     const pruned = await here.here("worktree", "prune", "-y");
-    expect(pruned).toMatchObject({ code: 0, out: "no worktree can go\n" });
-    expect(pruned.err).toMatch(/a stays: sh \(pid \d+\) stands in it/);
+    expect(pruned).toMatchObject({ code: 0, out: "no worktree can be removed\n" });
+    expect(pruned.err).toMatch(/a is kept: sh \(pid \d+\) runs in it/);
     writeFileSync(`${began}.go`, "");
     const { code, out } = await launching.answer;
     expect(code).toBe(0);
     await here.agentctl("stop", out.trim());
-    // Nobody of the launch is left there.
+    // No process of the launch is left there.
     const from = (args: string[], script = 'exec "$0" "$@"') =>
       here.begin(["sh", "-c", script, binary, "worktree", "remove", ...args], { cwd: here.at("a") }).answer;
-    expect((await from([here.at("a")])).err).toContain("this command stands in it");
+    expect((await from([here.at("a")])).err).toContain("this command runs in it");
     expect((await from([here.at("a")], '"$0" "$@"; exit $?')).err).toMatch(
-      /sh \(pid \d+\), which called this command, stands in it/,
+      /sh \(pid \d+\), which called this command, runs in it/,
     );
     expect((await from([here.at("a")], '(cd ..; cd "../my repo"; "$0" "$@"); exit $?')).code).toBe(5);
     expect((await from([here.at("a"), "--discard"])).code).toBe(0);
     expect(existsSync(here.at("a"))).toBe(false);
   });
 
-  test("nor while its launch waits for others to begin", async () => {
+  test("refuses while its launch waits for other sessions to start", async () => {
     await using here = await world();
     const runtime = here.folder("runtime");
     chmodSync(runtime, 0o700);
@@ -463,7 +463,7 @@ describe("worktree remove", () => {
     const launching = here.begin([binary, "launch", "demo", "x", "--permission", "edit", "--worktree", "--name", "a"], {
       cwd: here.repository,
     });
-    const stays = /a stays: sh \(pid \d+\) stands in it/;
+    const stays = /a is kept: sh \(pid \d+\) runs in it/;
     while (!stays.test((await here.here("worktree", "prune", "--dry-run")).out)) await Bun.sleep(5);
     // It is past everything but the lock when it sleeps for that.
     for (let round = 0; round < 5; round += 1)
@@ -472,7 +472,7 @@ describe("worktree remove", () => {
     expect((await launching.answer).code).toBe(0);
   });
 
-  test("stays with its submodules checked out, also with --discard: they have commits of their own", async () => {
+  test("keeps a worktree with checked-out submodules, even with --discard", async () => {
     await using here = await world();
     await here.git("clone", "-q", "--bare", ".", join(here.root, "bare.git"));
     const allow = ["-c", "protocol.file.allow=always"];
@@ -483,12 +483,12 @@ describe("worktree remove", () => {
     await here.git("-C", here.at("filled"), ...allow, "submodule", "--quiet", "update", "--init");
     const { code, out, err } = await here.here("worktree", "prune", "-y");
     expect([code, out]).toEqual([0, expect.stringContaining("empty and its branch")]);
-    expect(err).toContain("filled stays: its submodules are checked out");
+    expect(err).toContain("filled is kept: its submodules are checked out");
     const refused = await here.here("worktree", "remove", "filled", "--discard");
     expect([refused.code, refused.err]).toEqual([5, expect.stringContaining("git worktree remove --force PATH")]);
   });
 
-  test("one whose state git cannot tell stays; --discard removes it", async () => {
+  test("keeps a worktree whose state git cannot read; --discard removes it", async () => {
     await using here = await world();
     for (const name of ["index", "link"]) await ended(here, name);
     writeFileSync(await here.git("-C", here.at("index"), "rev-parse", "--git-path", "index"), "garbage");
@@ -498,17 +498,17 @@ describe("worktree remove", () => {
     for (const name of ["index", "link"]) {
       const refused = await here.here("worktree", "remove", name);
       expect(refused).toMatchObject({ code: 5, out: "" });
-      expect(refused.err).toMatch(/what is in it cannot be told: (error|fatal): /);
+      expect(refused.err).toMatch(/cannot tell what is in it: (error|fatal): /);
     }
-    expect((await here.here("worktree", "prune", "-y")).out).toBe("no worktree can go\n");
+    expect((await here.here("worktree", "prune", "-y")).out).toBe("no worktree can be removed\n");
     expect(await worktreesOf(here)).toMatchObject([{ dirty: 0 }, { dirty: null }, { dirty: null, gone: false }]);
-    expect((await here.here("worktree", "list")).out).toContain("cannot be told");
+    expect((await here.here("worktree", "list")).out).toContain("files unknown");
     expect((await here.here("worktree", "remove", "index", "--discard")).code).toBe(0);
     expect(existsSync(here.at("index"))).toBe(false);
     expect(existsSync(join(here.at("link"), "file"))).toBe(true);
   });
 
-  test("a folder that is gone: what only its HEAD had stays, what a branch has may go", async () => {
+  test("of a missing folder keeps commits that only its HEAD had", async () => {
     await using here = await world();
     for (const name of ["branch", "detached"]) await ended(here, name);
     await here.git("-C", here.at("detached"), "checkout", "-q", "--detach");
@@ -521,20 +521,20 @@ describe("worktree remove", () => {
     mkdirSync(here.at("another"));
     const { code, out, err } = await here.here("worktree", "prune", "-y");
     expect([code, out]).toEqual([0, expect.stringMatching(/^removed .*branch\n$/)]);
-    expect(err).toContain("detached stays: 1 commit neither merged nor pushed");
+    expect(err).toContain("detached is kept: 1 commit neither merged nor pushed");
     expect(await here.git("branch", "--list", "agentctl/branch")).toContain("agentctl/branch");
     expect((await here.here("worktree", "remove", "detached", "--discard")).code).toBe(0);
   });
 
-  test("new files that a person's settings hide from git's status are seen", async () => {
+  test("sees new files that a person's settings hide from git status", async () => {
     await using here = await world();
     await ended(here, "a");
     writeFileSync(join(here.at("a"), "new"), "");
     await here.git("config", "status.showUntrackedFiles", "no");
-    expect((await here.here("worktree", "remove", "a")).err).toContain("1 uncommitted: new");
+    expect((await here.here("worktree", "remove", "a")).err).toContain("1 uncommitted file: new");
   });
 
-  test("ignored files go with it, and are named", async () => {
+  test("removes ignored files, too, and names them", async () => {
     await using here = await world();
     writeFileSync(join(here.repository, ".gitignore"), ".env*\nbuilt/\nmodules/\n");
     await here.git("add", ".gitignore");
@@ -547,7 +547,7 @@ describe("worktree remove", () => {
       }
       for (const file of [".env", ".env.local"]) writeFileSync(join(here.at(name), file), "");
     }
-    const some = "with ignored: .env, .env.local, built/, and 1 more\n";
+    const some = "with ignored files: .env, .env.local, built/, and 1 more\n";
     expect(await here.here("worktree", "remove", "a")).toMatchObject({ code: 0, out: expect.stringContaining(some) });
     expect((await here.here("worktree", "prune")).err).toContain(some);
     expect((await here.here("worktree", "prune", "-y")).out).toContain(some);

@@ -1,17 +1,17 @@
-// Agents that keep their sessions in databases: broken rows cost their own session, broken files are never "stopped".
+// Agents that keep their sessions in databases: a broken row affects only its own session, a broken file never means "stopped".
 import { Database, SQLiteError } from "bun:sqlite";
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter } from "../../src/adapters/adapter.ts";
-import { adapters } from "../../src/adapters/registry.ts";
+import type { Adapter } from "../../src/agents/adapter.ts";
+import { adapters } from "../../src/agents/registry.ts";
 import { findFiles } from "../../src/observe/files.ts";
 import { casesOf, derive, placeCase, storeAt, tableAt } from "./cases.ts";
-import { faultsOf } from "./faults.ts";
 import { throwAwayFolder } from "./folder.ts";
+import { faultsOf } from "./invariants.ts";
 import { oddRecords, removeOdd } from "./odd-files.ts";
-import { share } from "./share.ts";
-import { tableOf } from "./table.ts";
+import { tableOf } from "./process-table.ts";
+import { share } from "./share-of-cases.ts";
 
 setDefaultTimeout(120_000);
 
@@ -23,12 +23,12 @@ const extras = ["", "-wal", "-shm"];
 interface Kept {
   name: string;
   path: string;
-  /** What holds of the files as they are now: the states of the sessions with nobody alive, and what must not be. */
+  /** The expectation for the present files: the states of the sessions without live processes, and forbidden answers. */
   look(): { states: Record<string, string>; complete: boolean; faults: string[] };
   mend(): void;
 }
 
-/** The databases of the captured cases, each in a home of its own. */
+/** The databases of the captured cases, each in a separate home. */
 function databasesOf(adapter: Adapter): Kept[] {
   const sets = adapter.records.filter(({ assembled }) => assembled?.sessions != null);
   return casesOf(adapter).flatMap((captured) => {
@@ -61,16 +61,16 @@ function databasesOf(adapter: Adapter): Kept[] {
 const damages = ["", "{", "null", "[]", "{}", "42", '"text"', '{"time":{"created":"x"},"role":7}', "[".repeat(50_000)];
 
 for (const adapter of adapters.filter(({ records }) => records.some(({ assembled }) => assembled?.sessions != null)))
-  describe(`bad databases of ${adapter.agent}`, () => {
+  describe(`damaged databases of ${adapter.agent}`, () => {
     const kept = databasesOf(adapter);
     const some = kept.filter((_, index) => index % Math.ceil(kept.length / 4) === 0);
 
-    test("there are databases to break", () => {
+    test("the captured cases have databases to damage", () => {
       expect(kept.length).toBeGreaterThan(0);
       for (const { look } of kept) expect(Object.keys(look().states).length).toBeGreaterThan(0);
     });
 
-    test("looking leaves the files as they are", () => {
+    test("reading leaves the database files unchanged", () => {
       for (const { path, look } of kept) {
         const contents = (): (string | null)[] =>
           ["", "-wal"].map((extra) => (existsSync(path + extra) ? String(Bun.hash(readFileSync(path + extra))) : null));
@@ -80,7 +80,7 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
       }
     });
 
-    test("values of no sense: no throw, nobody is lost", () => {
+    test("nonsense values cause no exception and hide no session", () => {
       for (const { name, path, look, mend } of some) {
         const before = Object.keys(look().states).sort();
         const isRead = tablesRead({ path, look, mend });
@@ -103,7 +103,7 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
       }
     });
 
-    test("columns and tables that are not there", () => {
+    test("missing columns and tables cause no exception", () => {
       for (const { path, look, mend } of some) {
         const cells = cellsOf(path);
         for (const table of tablesRead({ path, look, mend })) {
@@ -121,7 +121,7 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
     });
 
     for (const odd of oddRecords)
-      test(`${odd.name} in place of a database`, () => {
+      test(`${odd.name} instead of the database is reported as a problem`, () => {
         for (const { path, look, mend } of some) {
           for (const extra of extras) rmSync(path + extra, { force: true });
           odd.make(path);
@@ -139,7 +139,7 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
         }
       });
 
-    test("cut, zeroed, overwritten: never a throw, never a stopped that is not proven", () => {
+    test(`a cut, zeroed or overwritten file causes no exception and no unproven "stopped"`, () => {
       for (const { name, path, look, mend } of some) {
         const whole = look().states;
         // In one file, so that the damage hits what is read.
@@ -153,7 +153,7 @@ for (const adapter of adapters.filter(({ records }) => records.some(({ assembled
             const { faults, states, complete } = look();
             expect([name, part, faults]).toEqual([name, part, []]);
             const lost = Object.keys(whole).filter((id) => !(id in states));
-            // Emptied from its first byte it is an empty database, and says so; else who is missing is missing loudly.
+            // A file that is cut at its first byte is an empty database; otherwise a missing session causes a problem.
             if (bytes.length > 0 && lost.length === Object.keys(whole).length && part < 2)
               expect([part, complete]).toEqual([part, false]);
           }
@@ -193,7 +193,7 @@ function cellsOf(path: string): Cell[] {
   });
 }
 
-/** Those without which something else is said: damage to the others changes nothing. */
+/** The columns that change the answer; damage to other columns changes nothing. */
 function tablesRead({ path, look, mend }: Pick<Kept, "path" | "look" | "mend">): Set<string> {
   const whole = JSON.stringify(look());
   const isMissed = (table: string): boolean => {
@@ -212,7 +212,7 @@ function write(path: string, sql: string, ...values: (string | number)[]): void 
   database.run(sql, values);
 }
 
-/** A strict table, and the number of a row, take no text for a number, from nobody. */
+/** A strict table and a row id never accept text for a number. */
 function isTaken(path: string, sql: string, ...values: (string | number)[]): boolean {
   try {
     write(path, sql, ...values);

@@ -1,20 +1,15 @@
-// Every adapter over things that are no files, stores that are no stores, and files that come and go.
+// Every adapter with other things instead of its files and folders, and with files that appear and vanish.
 import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Adapter } from "../../src/adapters/adapter.ts";
-import { adapters } from "../../src/adapters/registry.ts";
+import type { Adapter } from "../../src/agents/adapter.ts";
+import { adapters } from "../../src/agents/registry.ts";
 import { read } from "../../src/core/problem.ts";
 import type { ProcessTable } from "../../src/core/process.ts";
 import type { SessionList } from "../../src/core/session.ts";
-import { lookAtSessions } from "../../src/observe/observe.ts";
-import { isPlain } from "./faults.ts";
-import { throwAwayFolder } from "./folder.ts";
-import { linesOf, parsed, textOf } from "./mutations.ts";
-import { oddFolders, oddRecords, removeOdd } from "./odd-files.ts";
-import { share } from "./share.ts";
+import { listSessions } from "../../src/observe/observe.ts";
 import {
-  hasClaimFiles,
+  hasAnnouncementFiles,
   hasRecordFiles,
   inventionFaults,
   isNameless,
@@ -23,7 +18,12 @@ import {
   neighbourFaults,
   type Victim,
   victims,
-} from "./victim.ts";
+} from "./damaged-case.ts";
+import { throwAwayFolder } from "./folder.ts";
+import { isPlain } from "./invariants.ts";
+import { linesOf, parsed, textOf } from "./mutations.ts";
+import { oddFolders, oddRecords, removeOdd } from "./odd-files.ts";
+import { share } from "./share-of-cases.ts";
 
 const binary = join(import.meta.dir, "..", "..", "dist", "agentctl");
 const patienceMs = 5_000;
@@ -32,12 +32,12 @@ const folder = throwAwayFolder();
 afterAll(() => folder[Symbol.dispose]());
 
 for (const adapter of adapters)
-  describe(`no files of ${adapter.agent}`, () => {
+  describe(`odd files in the store of ${adapter.agent}`, () => {
     const records = victims(adapter, "record", folder.path);
-    const claims = hasClaimFiles(adapter) ? victims(adapter, "claim", folder.path) : [];
+    const announcements = hasAnnouncementFiles(adapter) ? victims(adapter, "announcement", folder.path) : [];
 
     for (const odd of oddRecords) {
-      test(`${odd.name} in place of a record`, async () => {
+      test(`${odd.name} instead of a record makes only its own session unknown`, async () => {
         for (const victim of records.slice(0, 5)) {
           await inPlaceOf(victim, odd.make, () => {
             const look = lookAt(victim);
@@ -50,8 +50,8 @@ for (const adapter of adapters)
         }
       });
 
-      test(`${odd.name} in place of an announcement`, async () => {
-        for (const victim of claims.slice(0, 5))
+      test(`${odd.name} instead of an announcement proves nothing`, async () => {
+        for (const victim of announcements.slice(0, 5))
           await inPlaceOf(victim, odd.make, () => {
             const look = lookAt(victim);
             expect([look.faults, stateOf(look.dead, victim.id)]).toEqual([[], stateOf(victim.dead, victim.id)]);
@@ -76,7 +76,7 @@ for (const adapter of adapters)
               const agents = [...new Set(problems.map(({ agent }) => agent))];
               expect([complete, agents]).toEqual([false, [adapter.agent]]);
               const stopped = sessions.filter(({ status }) => status.state === "stopped").map(({ id }) => id);
-              expect(part === hostFolder(adapter) ? [] : stopped).toEqual([]);
+              expect(part === serverFolder(adapter) ? [] : stopped).toEqual([]);
             } finally {
               removeOdd(path);
               renameSync(`${victim.home}-aside`, path);
@@ -84,23 +84,23 @@ for (const adapter of adapters)
           }
         });
 
-    test("a store that is not there is no problem", async () => {
+    test("a missing store is not a problem", async () => {
       const env = { HOME: join(folder.path, "nobody") };
       const processes = () => read(emptyTable(records));
-      const { complete, problems, sessions } = await lookAtSessions({ adapters: [adapter], env, processes });
+      const { complete, problems, sessions } = await listSessions({ adapters: [adapter], env, processes });
       expect({ complete, problems, sessions }).toEqual({ complete: true, problems: [], sessions: [] });
     });
 
-    test("an empty store is no problem", async () => {
+    test("an empty store is not a problem", async () => {
       const env = { HOME: join(folder.path, "empty") };
       mkdirSync(adapter.home(env) ?? "", { recursive: true });
       const processes = () => read(emptyTable(records));
-      const { complete, problems, sessions } = await lookAtSessions({ adapters: [adapter], env, processes });
+      const { complete, problems, sessions } = await listSessions({ adapters: [adapter], env, processes });
       expect({ complete, problems, sessions }).toEqual({ complete: true, problems: [], sessions: [] });
     });
 
-    test("foreign files are no sessions", async () => {
-      for (const victim of [...records.slice(0, 3), ...claims.slice(0, 3)]) {
+    test("unrelated files do not become sessions", async () => {
+      for (const victim of [...records.slice(0, 3), ...announcements.slice(0, 3)]) {
         const before = await look(victim, victim.table);
         const place = dirname(victim.path);
         const foreign = [
@@ -118,7 +118,7 @@ for (const adapter of adapters)
       }
     });
 
-    test("records that vanish or shrink while we read", async () => {
+    test("records may vanish or shrink during the read", async () => {
       for (const victim of records.slice(0, 3)) {
         for (const change of [
           (path: string) => rmSync(path, { force: true }),
@@ -131,7 +131,7 @@ for (const adapter of adapters)
               return adapter.parseRecord(file);
             },
           };
-          const list = await look({ ...victim, adapter: meddling }, victim.nobody);
+          const list = await look({ ...victim, adapter: meddling }, victim.noProcesses);
           const others = (all: SessionList) =>
             all.sessions.filter(({ id }) => id !== victim.id).map(({ status }) => status);
           expect(others(list)).toEqual(others(victim.dead));
@@ -150,37 +150,37 @@ for (const adapter of adapters)
             return adapter.parseRecord(file);
           },
         };
-        const list = await look({ ...victim, adapter: removing }, victim.nobody);
+        const list = await look({ ...victim, adapter: removing }, victim.noProcesses);
         expect([list.complete, list.sessions.map(({ id }) => id).sort()]).toEqual([true, others.sort()]);
         renameSync(aside, gone.value.source);
       }
     });
 
-    test("what is written while we look counts", async () => {
+    test("a line that is written during the read counts", async () => {
       // A document is replaced whole.
       for (const victim of hasRecordFiles(adapter) ? records : []) {
         const earlier = linesOf(victim.bytes).slice(0, -1);
         writeFileSync(victim.path, earlier.length === 0 ? "" : textOf(earlier));
         const processes = () => {
           mend(victim);
-          return read(victim.nobody);
+          return read(victim.noProcesses);
         };
-        const list = await lookAtSessions({ adapters: [adapter], env: { HOME: victim.userHome }, processes });
+        const list = await listSessions({ adapters: [adapter], env: { HOME: victim.userHome }, processes });
         const status = (all: SessionList) => all.sessions.find(({ id }) => id === victim.id)?.status;
         expect([victim.name, status(list)]).toEqual([victim.name, status(victim.dead)]);
       }
     });
 
-    test("a clock that disagrees changes no status", async () => {
+    test("a wrong clock changes no status", async () => {
       for (const victim of share(records, 0))
         for (const now of [0, Date.parse("9999-12-31T00:00:00Z"), -1, 8.64e15])
-          for (const table of [victim.table, victim.nobody]) {
+          for (const table of [victim.table, victim.noProcesses]) {
             const statuses = (list: SessionList) => list.sessions.map(({ id, status }) => [id, status]);
             expect(statuses(await look(victim, table, now))).toEqual(statuses(await look(victim, table)));
           }
     });
 
-    test("no escape sequence reaches a terminal, nor JSON", async () => {
+    test("no escape sequence reaches a terminal or the JSON output", async () => {
       const evil = (value: unknown): unknown => {
         // Words between which a parser chooses stay as they are; texts and paths are what gets shown.
         if (typeof value === "string") return /[ /]/.test(value) ? `\x1b[31m${value}\x1b]0;t\x07\u009b1m\u202e` : value;
@@ -206,15 +206,15 @@ for (const adapter of adapters)
     });
   });
 
-const hostFolder = (adapter: Adapter): string | null => topOf(socketsOf(adapter)?.folder ?? null);
+const serverFolder = (adapter: Adapter): string | null => topOf(socketsOf(adapter)?.folder ?? null);
 
-const socketsOf = ({ host }: Adapter) => (host !== null && "folder" in host.at ? host.at : null);
+const socketsOf = ({ server }: Adapter) => (server !== undefined && "folder" in server.at ? server.at : null);
 
 const topOf = (pattern: string | null): string | null => pattern?.split("/")[0] ?? null;
 
 /** The home itself, and each folder in it that the adapter reads. */
 function storeFolders(adapter: Adapter): string[] {
-  const sets = [...adapter.records, adapter.claims, socketsOf(adapter)];
+  const sets = [...adapter.records, adapter.announcements ?? null, socketsOf(adapter)];
   const folders = sets.map((set) => topOf(set?.folder ?? null)).filter((part) => part !== null);
   return [...new Set(["", ...folders])];
 }
@@ -224,7 +224,7 @@ const stateOf = (list: SessionList, id: string): string | undefined =>
 
 function emptyTable(all: readonly Victim[]): ProcessTable {
   const [any] = all;
-  if (any !== undefined) return any.nobody;
+  if (any !== undefined) return any.noProcesses;
   return {
     boot: "boot",
     namespace: { id: null, initial: true },
@@ -249,7 +249,7 @@ async function inPlaceOf(victim: Victim, make: (path: string) => void, examine: 
 
 /** The whole look, as a command takes it, with the processes of the case. */
 const look = async ({ adapter, userHome }: Victim, table: ProcessTable, now = Date.parse("2027-01-01T00:00:00Z")) =>
-  await lookAtSessions({
+  await listSessions({
     adapters: [adapter],
     env: { HOME: userHome },
     processes: () => read(table),

@@ -1,12 +1,9 @@
-// Every adapter over broken files, made from its captured cases: never a throw, never a hang, never a lie, one row at most.
+// Every adapter with damaged copies of its captured files: it never throws, never hangs, never gives a wrong status, and loses at
+// most one row.
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { adapters } from "../../src/adapters/registry.ts";
-import { relativeFaults } from "./faults.ts";
-import { throwAwayFolder } from "./folder.ts";
-import { brokenBytes, cutOffsets, linesOf, type Mutation, parsed, raw, replacedValues, textOf } from "./mutations.ts";
-import { share } from "./share.ts";
+import { adapters } from "../../src/agents/registry.ts";
 import {
-  hasClaimFiles,
+  hasAnnouncementFiles,
   hasRecordFiles,
   inventionFaults,
   isNameless,
@@ -16,7 +13,11 @@ import {
   neighbourFaults,
   type Victim,
   victims,
-} from "./victim.ts";
+} from "./damaged-case.ts";
+import { throwAwayFolder } from "./folder.ts";
+import { relativeFaults } from "./invariants.ts";
+import { brokenBytes, cutOffsets, linesOf, type Mutation, parsed, raw, replacedValues, textOf } from "./mutations.ts";
+import { share } from "./share-of-cases.ts";
 
 /** Values of one file that are replaced, spread over it: captured files of real agents are long. */
 const mostValues = 40;
@@ -48,23 +49,23 @@ const replacements: [name: string, by: (old: unknown) => readonly unknown[]][] =
   ["escape sequences", (old) => (isText(old) ? [`${old}${escapes}`, `${escapes}${old}`, "\x1b[", "\x9b"] : [])],
   ["lone surrogates", (old) => (isText(old) ? [`${old}\ud800`, "\udc00\ud800", `${"x".repeat(199)}\u{1f600}`] : [])],
   ["ids that look like paths", pathsForIds],
-  ["times of no calendar", (old) => (isTime(old) ? [...times, ...numbers] : [])],
-  ["numbers of no sense", (old) => (typeof old === "number" ? numbers : [])],
+  ["impossible times", (old) => (isTime(old) ? [...times, ...numbers] : [])],
+  ["nonsense numbers", (old) => (typeof old === "number" ? numbers : [])],
 ];
 
 for (const adapter of adapters.filter(hasRecordFiles))
-  describe(`bad records of ${adapter.agent}`, () => {
+  describe(`damaged records of ${adapter.agent}`, () => {
     const records = victims(adapter, "record", folder.path);
 
-    test("there are records to break", () => {
+    test("the captured cases have records to damage", () => {
       expect(records.length).toBeGreaterThan(0);
     });
 
-    test("broken bytes", () => {
+    test("broken bytes give no wrong status", () => {
       expect(breakEach(records, (victim) => brokenBytes(victim.bytes), neighbourFaults)).toEqual([]);
     });
 
-    test("what is no record at all is unknown, not stopped", () => {
+    test("a file that is not a record at all makes its session unknown, not stopped", () => {
       for (const victim of records.slice(0, 3)) {
         using _mended = mendedLater(victim);
         for (const content of [Buffer.alloc(512), "hello\nworld\n", "[]\n42\n"]) {
@@ -77,11 +78,11 @@ for (const adapter of adapters.filter(hasRecordFiles))
       }
     });
 
-    test("cut anywhere", () => {
+    test("a record may be cut at any byte", () => {
       expect(records.flatMap(cutFaults)).toEqual([]);
     });
 
-    test("one corrupt line", () => {
+    test("one corrupt line gives no wrong status", () => {
       const corrupt = function* ({ bytes }: Victim): Generator<Mutation> {
         const lines = linesOf(bytes);
         for (const index of lines.keys())
@@ -91,7 +92,7 @@ for (const adapter of adapters.filter(hasRecordFiles))
       expect(breakEach(records, corrupt, saysNothingNew)).toEqual([]);
     });
 
-    test("CRLF changes nothing", () => {
+    test("CRLF line ends change nothing", () => {
       for (const victim of records) {
         using _mended = mendedLater(victim);
         const { live, dead, faults } = lookAtBroken(victim, textOf(linesOf(victim.bytes).map((line) => `${line}\r`)));
@@ -106,36 +107,40 @@ for (const adapter of adapters.filter(hasRecordFiles))
         expect(faults).toEqual([]);
       });
 
-    test("parents and successors that look like paths", () => {
+    test("ids of parents and successors may look like paths", () => {
       const relatives = ({ adapter }: Victim, { live, dead }: Look): string[] =>
         [live, dead].flatMap((list) => relativeFaults(adapter, list));
       const faults = breakEach(records, ({ bytes }) => replacedValues(bytes, mostValues, pathsForIds), relatives);
       expect(faults).toEqual([]);
     });
 
-    test("huge", () => {
+    test("a huge record gives no wrong status", () => {
       expect(breakEach(records.slice(0, 1), hugeFiles, saysNothingNew)).toEqual([]);
     });
   });
 
-for (const adapter of adapters.filter(hasClaimFiles))
-  describe(`bad announcements of ${adapter.agent}`, () => {
-    const claims = victims(adapter, "claim", folder.path);
+for (const adapter of adapters.filter(hasAnnouncementFiles))
+  describe(`damaged announcements of ${adapter.agent}`, () => {
+    const announcements = victims(adapter, "announcement", folder.path);
 
-    test("there are announcements to break", () => {
-      expect(claims.length).toBeGreaterThan(0);
+    test("the captured cases have announcements to damage", () => {
+      expect(announcements.length).toBeGreaterThan(0);
     });
 
-    test("broken bytes", () => {
+    test("broken bytes give no wrong status", () => {
       const cut = ({ bytes }: Victim): Mutation[] =>
         cutOffsets(bytes).map((offset) => [`cut at ${offset}`, bytes.subarray(0, offset)]);
-      expect(breakEach(claims, (victim) => brokenBytes(victim.bytes), claimFaults)).toEqual([]);
-      expect(breakEach(claims, cut, claimFaults)).toEqual([]);
+      expect(breakEach(announcements, (victim) => brokenBytes(victim.bytes), announcementFaults)).toEqual([]);
+      expect(breakEach(announcements, cut, announcementFaults)).toEqual([]);
     });
 
     for (const [name, by] of replacements)
       test(name, () => {
-        const faults = breakEach(claims, ({ bytes }) => replacedValues(bytes, mostValues, by), deadStayAsTheyWere);
+        const faults = breakEach(
+          announcements,
+          ({ bytes }) => replacedValues(bytes, mostValues, by),
+          deadStayAsTheyWere,
+        );
         expect(faults).toEqual([]);
       });
   });
@@ -163,7 +168,7 @@ const saysNothingNew = (victim: Victim, look: Look): string[] => [
   ...inventionFaults(victim, look),
 ];
 
-/** Half a line may have been the end of the turn, or a question: with it nobody knows how the turn ended. */
+/** Half a line may be the end of the turn or a question, so the outcome is unknown. */
 function cutFaults(victim: Victim, index: number): string[] {
   using _mended = mendedLater(victim);
   const firstLine = victim.bytes.indexOf(10);
@@ -197,14 +202,14 @@ function* hugeFiles({ bytes }: Victim): Generator<Mutation> {
 }
 
 /** A live process whose announcement is broken may have any session: nothing that ran may count as stopped. */
-function claimFaults(victim: Victim, look: Look): string[] {
+function announcementFaults(victim: Victim, look: Look): string[] {
   const stopped = look.live.sessions.filter(({ status }) => status.state === "stopped").map(({ id }) => id);
   const ran = victim.live.sessions.filter(({ status }) => status.state === "running").map(({ id }) => id);
   const lost = ran.filter((id) => stopped.includes(id));
   return [...deadStayAsTheyWere(victim, look), ...lost.map((id) => `${id} ran and is now stopped`)];
 }
 
-/** With nobody alive an announcement, broken or not, changes no status. */
+/** Without live processes an announcement, broken or not, changes no status. */
 function deadStayAsTheyWere(victim: Victim, look: Look): string[] {
   const statuses = (list: Look["dead"]) => list.sessions.map(({ id, status }) => [id, status]);
   const before = statuses(victim.dead);

@@ -13,8 +13,8 @@ import {
 import { join } from "node:path";
 import type { Sign } from "./driver.ts";
 import { demoDriver } from "./drivers/demo.ts";
+import { type Agent, TestHome } from "./test-home.ts";
 import { waitFor } from "./wait.ts";
-import { type Agent, World } from "./world.ts";
 
 const fixtures = join(import.meta.dir, "..", "fixtures", "demo");
 const bootId = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
@@ -150,7 +150,7 @@ const captures: Capture[] = [
 for (const [index, capture] of captures.entries()) await take(capture, id(index + 1));
 
 async function take(capture: Capture, ownId: string): Promise<void> {
-  using world = new World(demoDriver);
+  using world = new TestHome(demoDriver);
   const start = (options: string[], args: string[]) =>
     world.spawn([world.place.binary, "demo-agent", ...options, ...args]);
   if (capture.before !== undefined) await start(["--session-id", ownId], capture.before).ended();
@@ -168,7 +168,7 @@ async function take(capture: Capture, ownId: string): Promise<void> {
   console.log(`captured ${capture.name}`);
 }
 
-async function settle(world: World, agent: Agent, capture: Capture, session: string, live: boolean): Promise<void> {
+async function settle(world: TestHome, agent: Agent, capture: Capture, session: string, live: boolean): Promise<void> {
   const { until } = capture;
   if (until !== null) return await world.reaches(session, until);
   // The steps before `idle` are done when all their lines stand in the record.
@@ -176,7 +176,7 @@ async function settle(world: World, agent: Agent, capture: Capture, session: str
   else await agent.ended();
 }
 
-function write(world: World, agent: Agent, capture: Capture, session: string, live: boolean): void {
+function write(world: TestHome, agent: Agent, capture: Capture, session: string, live: boolean): void {
   const target = join(fixtures, capture.name);
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
@@ -202,7 +202,7 @@ function write(world: World, agent: Agent, capture: Capture, session: string, li
 }
 
 /** Takes this machine out of a file: its paths, its boot id, its pid namespace. */
-function redaction({ place }: World): (text: string) => string {
+function redaction({ place }: TestHome): (text: string) => string {
   const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   if (!bootId.test(boot)) throw new Error("no boot id");
   const namespace = readlinkSync("/proc/self/ns/pid");

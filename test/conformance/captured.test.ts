@@ -1,11 +1,11 @@
-// Every adapter reads what its agent really wrote. A new case is a new folder below test/fixtures, no code.
+// Every adapter reads files that its agent really wrote. A new case is a new folder below test/fixtures and needs no code.
 import { describe, expect, test } from "bun:test";
-import type { Adapter } from "../../src/adapters/adapter.ts";
-import { adapters } from "../../src/adapters/registry.ts";
+import type { Adapter } from "../../src/agents/adapter.ts";
+import { adapters } from "../../src/agents/registry.ts";
 import type { ProcessIdentity, ProcessRow } from "../../src/core/process.ts";
 import type { Session } from "../../src/core/session.ts";
 import { recordAt } from "../../src/observe/records.ts";
-import { readTotals } from "../../src/observe/totals.ts";
+import { readTotals } from "../../src/observe/usage/read-counts.ts";
 import { casesOf, derive, type Expected, heardAt, placeCase, sessionNamed, storeAt, tableAt } from "./cases.ts";
 import { throwAwayFolder } from "./folder.ts";
 
@@ -13,12 +13,12 @@ for (const adapter of adapters)
   describe(`captured from ${adapter.agent}`, () => {
     const cases = casesOf(adapter);
 
-    test("there are cases", () => {
+    test("there are captured cases", () => {
       expect(cases.length).toBeGreaterThan(0);
     });
 
     for (const captured of cases.filter(({ moment }) => moment === "live"))
-      test(`${captured.name}: whoever gets the pid next inherits nothing`, () => {
+      test(`${captured.name}: the next process with the same pid does not own the session`, () => {
         using folder = throwAwayFolder();
         const store = storeAt(adapter, placeCase(adapter, captured, folder.path));
         const table = tableAt(captured, adapter, store, folder.path);

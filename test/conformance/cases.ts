@@ -1,15 +1,15 @@
 // The golden folders: test/fixtures/<agent>/<case>/ with case.json and home/, the agent's files as they were captured.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter, HostProtocol } from "../../src/adapters/adapter.ts";
+import type { Adapter, ServerProtocol } from "../../src/agents/adapter.ts";
 import { deriveSessions } from "../../src/core/derive.ts";
-import type { Evidence, HostAnswer, HostedSession, StartDialog, Store } from "../../src/core/evidence.ts";
+import type { Evidence, ServedSession, ServerAnswer, StartDialog, Store } from "../../src/core/evidence.ts";
 import { type Reading, read } from "../../src/core/problem.ts";
 import type { ProcessRow, ProcessTable } from "../../src/core/process.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
 import { deadlineIn } from "../../src/lib/deadline.ts";
 import { readStore } from "../../src/observe/stores.ts";
-import { type CapturedProcess, claimedProcesses, tableOf } from "./table.ts";
+import { type CapturedProcess, claimedProcesses, tableOf } from "./process-table.ts";
 
 const fixtures = join(import.meta.dir, "..", "fixtures");
 const patienceMs = 60_000;
@@ -25,17 +25,17 @@ export interface CapturedCase {
   name: string;
   folder: string;
   moment: "live" | "dead";
-  /** Who lived at that moment; without it, every process that announces itself in the files. */
+  /** The live processes of that moment; by default, every process that announces itself in the files. */
   processes: CapturedProcess[] | null;
   cwd: string | null;
-  /** What a host answered at that moment, by method. */
-  host: Record<string, unknown> | null;
-  hosts: CapturedHost[];
+  /** What a server answered at that moment, by method. */
+  server: Record<string, unknown> | null;
+  servers: CapturedServer[];
   expected: Expected[];
 }
 
 /** A conversation with one process: what it said, one text after the other. */
-export interface CapturedHost {
+export interface CapturedServer {
   pid: number;
   directories: string[];
   /** JSON; of an HTTP answer the body, too. */
@@ -51,8 +51,8 @@ interface CaseFile {
   moment: "live" | "dead";
   processes?: CapturedProcess[];
   cwd?: string;
-  host?: Record<string, unknown>;
-  hosts?: CapturedHost[];
+  server?: Record<string, unknown>;
+  servers?: CapturedServer[];
   expected?: Expected;
   sessions?: { id: string; expected: Record<string, unknown> }[];
 }
@@ -71,8 +71,8 @@ function readCase(agent: string, name: string, folder: string): CapturedCase {
   const several = (file.sessions ?? []).map(({ id, expected }) => ({ ...expected, id: id || null }));
   const expected = file.expected === undefined ? several : [file.expected];
   if (expected.length === 0) throw new Error(`${agent}/${name}: case.json expects nothing`);
-  const { moment, processes = null, cwd = null, host = null, hosts = [] } = file;
-  return { name, folder, moment, processes, cwd, host, hosts, expected };
+  const { moment, processes = null, cwd = null, server = null, servers = [] } = file;
+  return { name, folder, moment, processes, cwd, server, servers, expected };
 }
 
 /** Puts the files where the agent has them by default below this HOME. */
@@ -91,7 +91,6 @@ export function storeAt(adapter: Adapter, home: string): Store {
   return store;
 }
 
-/** The processes of the captured moment. */
 export function tableAt(
   { moment, processes, cwd }: CapturedCase,
   adapter: Adapter,
@@ -112,37 +111,37 @@ export function derive(adapter: Adapter, store: Store, table: ProcessTable, hear
   ]);
 }
 
-type Heard = Pick<Evidence, "hosts" | "dialogs">;
+type Heard = Pick<Evidence, "servers" | "dialogs">;
 
-const silence: Heard = { hosts: [], dialogs: [] };
+const silence: Heard = { servers: [], dialogs: [] };
 
-/** What hosts and dialogs said at the captured moment. */
+/** What servers and dialogs said at the captured moment. */
 export function heardAt(
-  { host, hosts, cwd }: CapturedCase,
+  { server, servers, cwd }: CapturedCase,
   adapter: Adapter,
   store: Store,
   table: ProcessTable,
 ): Heard {
   const { agent, home } = store;
-  const row = table.rows.find(({ name, detail }) => detail !== null && adapter.role(name, detail) === "host") ?? null;
+  const row = table.rows.find(({ name, detail }) => detail !== null && adapter.role(name, detail) === "server") ?? null;
   const place = { address: "captured", process: row?.identity ?? null, startedAt: row?.startedAt ?? null };
-  const answer = host === null || adapter.host === null ? null : replay(adapter.host, host);
+  const answer = server === null || adapter.server === undefined ? null : replay(adapter.server, server);
   return {
-    hosts:
+    servers:
       answer === null
-        ? hosts.flatMap((said) => toldBy(said, adapter, store, table))
+        ? servers.flatMap((said) => toldBy(said, adapter, store, table))
         : [{ agent, home, ...place, answer }],
     dialogs: table.rows.flatMap((row) => dialogOf(row, adapter, home, cwd) ?? []),
   };
 }
 
-/** Talks with the captured answers as if their host gave them now: one to each request, by its method. */
-function replay(protocol: HostProtocol, answers: Record<string, unknown>): Reading<HostedSession[]> {
+/** Talks with the captured answers as if their server gave them now: one to each request, by its method. */
+function replay(protocol: ServerProtocol, answers: Record<string, unknown>): Reading<ServedSession[]> {
   const heard: string[] = [];
   const talk = protocol.sessions({ secret: null, directories: [] });
   let said = talk.opening;
   if (said.length === 0) {
-    // A host that speaks first.
+    // A server that speaks first.
     heard.push(JSON.stringify(answers["greeting"]));
     const step = talk.next(heard);
     said = "answer" in step ? [] : step.send;
@@ -157,30 +156,35 @@ function replay(protocol: HostProtocol, answers: Record<string, unknown>): Readi
       if ("answer" in step) return step.answer;
       said = [...said, ...step.send];
     }
-    if (said.length === 0) throw new Error("the conversation with the host does not end");
+    if (said.length === 0) throw new Error("the conversation with the server does not end");
   }
 }
 
 /** What one process said, as if it said it now. */
-function toldBy({ pid, ...said }: CapturedHost, { host }: Adapter, store: Store, table: ProcessTable): HostAnswer[] {
+function toldBy(
+  { pid, ...said }: CapturedServer,
+  { server }: Adapter,
+  store: Store,
+  table: ProcessTable,
+): ServerAnswer[] {
   const row = table.rows.find(({ identity }) => identity.pid === pid);
-  if (row === undefined || host === null) return [];
+  if (row === undefined || server === undefined) return [];
   const place = { address: "captured", process: row.identity, startedAt: row.startedAt };
-  return [{ agent: store.agent, home: store.home, ...place, answer: replayHeard(host, said) }];
+  return [{ agent: store.agent, home: store.home, ...place, answer: replayHeard(server, said) }];
 }
 
 /** Hears the same again. */
 function replayHeard(
-  protocol: HostProtocol,
-  { directories, heard }: Omit<CapturedHost, "pid">,
-): Reading<HostedSession[]> {
+  protocol: ServerProtocol,
+  { directories, heard }: Omit<CapturedServer, "pid">,
+): Reading<ServedSession[]> {
   const talk = protocol.sessions({ secret: "captured", directories });
   const texts = heard.map((value) => JSON.stringify(protocol.transport === "http" ? withBody(value) : value));
   for (let count = 1; count <= texts.length; count += 1) {
     const step = talk.next(texts.slice(0, count));
     if ("answer" in step) return step.answer;
   }
-  throw new Error("the conversation with the host does not end");
+  throw new Error("the conversation with the server does not end");
 }
 
 function withBody(value: unknown): unknown {
@@ -191,7 +195,7 @@ function withBody(value: unknown): unknown {
 /** Captured directories are roots of repositories. */
 function dialogOf(row: ProcessRow, { trust, role }: Adapter, home: string, cwd: string | null): StartDialog | null {
   const source = trust?.files(home).find((path) => existsSync(path));
-  if (trust === null || source === undefined || row.detail === null || role(row.name, row.detail) !== "agent")
+  if (trust === undefined || source === undefined || row.detail === null || role(row.name, row.detail) !== "agent")
     return null;
   const repository = cwd === null ? null : { root: cwd, main: cwd };
   if (!trust.mustAsk(readFileSync(source, "utf8"), row, repository)) return null;

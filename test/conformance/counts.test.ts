@@ -1,16 +1,15 @@
-// What every agent really wrote, line by line: counting on from the last count says the same as counting anew, and both say
-// what reading everything says.
+// Token counts of captured records, line by line: continuing from the last count, counting everything again, and reading the
+// whole record give the same result.
 import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { adapters } from "../../src/adapters/registry.ts";
+import { adapters } from "../../src/agents/registry.ts";
 import { eachLineWith, needleOf } from "../../src/lib/jsonl.ts";
 import type { RecordPlace } from "../../src/observe/conversation.ts";
-import { readCounts, subagentFiles } from "../../src/observe/counts.ts";
-import { findRecords } from "../../src/observe/names.ts";
+import { findRecords } from "../../src/observe/record-names.ts";
 import { parseJson } from "../../src/observe/records.ts";
-import type { Counts } from "../../src/observe/tally.ts";
-import { readTotals } from "../../src/observe/totals.ts";
+import { readCounts, readTotals, subagentFiles } from "../../src/observe/usage/read-counts.ts";
+import type { Counts } from "../../src/observe/usage/tally.ts";
 import { casesOf, placeCase } from "./cases.ts";
 import { throwAwayFolder } from "./folder.ts";
 
@@ -19,7 +18,7 @@ const shown = ({ tokens, byModel, denied, costUsd }: Counts) => ({ tokens, byMod
 const linesOf = (path: string): string[] => readFileSync(path, "utf8").split(/(?<=\n)/);
 
 for (const adapter of adapters)
-  describe(`counted for ${adapter.agent}`, () => {
+  describe(`token counts of ${adapter.agent} are the same in all three ways`, () => {
     const isFile = ({ file }: RecordPlace): boolean => file.set.assembled === undefined;
 
     test.each(casesOf(adapter).map((captured) => [captured.name, captured] as const))("%s", (_name, captured) => {
@@ -49,7 +48,7 @@ for (const adapter of adapters)
       }
     });
 
-    test("every line that counts holds one of the texts, also when JSON is written with spaces", () => {
+    test("every counted line contains one of the adapter's search texts, even in JSON with spaces", () => {
       using folder = throwAwayFolder();
       const needles = (adapter.countedIn ?? ["{"]).map(needleOf);
       for (const [index, captured] of casesOf(adapter).entries()) {

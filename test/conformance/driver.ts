@@ -1,5 +1,5 @@
 // What the suite must know of a real agent to play a schedule with it: command lines, its ways to listen, and the signs
-// that it got somewhere. One driver per agent, in drivers/; the schedules are in live.test.ts.
+// that it got somewhere. One driver per agent, in drivers/; the schedules are in lifecycle.test.ts.
 import { demoDriver } from "./drivers/demo.ts";
 
 export const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"] as const;
@@ -31,7 +31,6 @@ export interface Order {
 /** How far a session's record has come: its newest line is of this kind. */
 export type Sign = "prompted" | "tool" | "asking" | "answered" | "ended";
 
-/** The folders of one schedule. */
 export interface Place {
   root: string;
   home: string;
@@ -46,7 +45,7 @@ export interface Driver {
   lacks: Readonly<Record<string, string>>;
   environment(place: Place): Record<string, string>;
   command(place: Place, order: Order): string[];
-  /** Looks like this agent with this session, and has a child that never ran a program of its own, as between fork and exec. */
+  /** Looks like this agent with this session, and has a child between fork and exec. */
   forking(place: Place, id: string): { command: string[]; hasForked(): boolean };
   /** Ends the work of this name. */
   release(place: Place, name: string): void;
@@ -55,18 +54,16 @@ export interface Driver {
   prompt(text: string): string;
   /** The newest sign in a session's record; null: none yet. */
   sign(place: Place, id: string): Sign | null;
-  /** Turns that are closed in its record. */
   turns(place: Place, id: string): number;
-  /** Sessions that the agent has recorded. */
   recorded(place: Place): string[];
   /** What a working session's record says after each ending. */
   outcomes: Readonly<Record<Ending, "interrupted" | "cut-off">>;
   /** The question as the agent records it. */
   waiting(kind: "permission" | "question", text: string): Record<string, unknown>;
-  host: HostDriver | null;
+  server: ServerDriver | null;
 }
 
-export interface HostDriver {
+export interface ServerDriver {
   command(place: Place): string[];
   isReady(place: Place, pid: number): boolean;
   /** Lines to write to its stdin. */
@@ -80,12 +77,12 @@ export const drivers: readonly Driver[] = [demoDriver];
 /** These take their lives with the real tool and a fake model instead, in test/agents. */
 export const realAgents: Readonly<Record<string, string>> = {
   "claude-code": "claude.test.ts",
-  cline: "lives.test.ts",
+  cline: "lifecycle-all-agents.test.ts",
   codex: "codex.test.ts",
-  copilot: "lives.test.ts",
-  gemini: "lives.test.ts",
+  copilot: "lifecycle-all-agents.test.ts",
+  gemini: "lifecycle-all-agents.test.ts",
   openclaw: "openclaw.test.ts",
-  opencode: "lives.test.ts",
-  pi: "lives.test.ts",
-  qwen: "lives.test.ts",
+  opencode: "lifecycle-all-agents.test.ts",
+  pi: "lifecycle-all-agents.test.ts",
+  qwen: "lifecycle-all-agents.test.ts",
 };

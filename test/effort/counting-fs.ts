@@ -1,4 +1,4 @@
-// node:fs, counted: what a look opens, reads, lists and asks about. For a process of its own: it stays as it is.
+// Counts the calls of node:fs that a command makes. For use in a separate process, because the mock stays.
 import { mock } from "bun:test";
 import type * as Fs from "node:fs";
 
@@ -17,7 +17,7 @@ export interface Work {
   located: number;
 }
 
-// A copy: what is mocked is mocked for everybody.
+// A copy, because a mock replaces the module for all importers.
 const real: typeof Fs = { ...process.getBuiltinModule("node:fs") };
 
 const nothing: Work = {

@@ -1,9 +1,9 @@
 // What was captured, as material to damage: files, lines, and the words that parsers look for.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Adapter } from "../../src/adapters/adapter.ts";
+import type { Adapter } from "../../src/agents/adapter.ts";
 import { findFiles } from "../../src/observe/files.ts";
-import { findRecords } from "../../src/observe/names.ts";
+import { findRecords } from "../../src/observe/record-names.ts";
 import { readRecord } from "../../src/observe/records.ts";
 import { type CapturedCase, casesOf } from "../conformance/cases.ts";
 import { type Corpus, jsonOf } from "./mutate.ts";
@@ -12,15 +12,15 @@ export interface Material extends Corpus {
   adapter: Adapter;
   cases: CapturedCase[];
   records: { bytes: Buffer; id: string }[];
-  claims: { bytes: Buffer; pid: number }[];
+  announcements: { bytes: Buffer; pid: number }[];
   /** Command lines that were seen. */
   argvs: string[][];
 }
 
 export function materialOf(adapter: Adapter): Material {
   const cases = casesOf(adapter);
-  const filesIn = (folder: string, sets: readonly (Adapter["claims"] | Adapter["subagentRecords"])[]) =>
-    sets.flatMap((set) => (set === null ? [] : findFiles(join(folder, "home"), set).files));
+  const filesIn = (folder: string, sets: readonly (Adapter["announcements"] | Adapter["subagentRecords"])[]) =>
+    sets.flatMap((set) => (set === undefined ? [] : findFiles(join(folder, "home"), set).files));
   const kept = adapter.records.filter(({ assembled }) => assembled === undefined);
   const records = cases.flatMap(({ folder }) => [
     ...filesIn(folder, kept).map(({ path, subject }) => ({ bytes: readFileSync(path), id: subject })),
@@ -30,10 +30,15 @@ export function materialOf(adapter: Adapter): Material {
   const uncaptured = (uncapturedLines[adapter.agent] ?? []).map((line) => Buffer.from(`${JSON.stringify(line)}\n`));
   for (const bytes of uncaptured)
     for (let times = 0; times < 8; times += 1) records.push({ bytes, id: records[0]?.id ?? "" });
-  const claims = cases.flatMap(({ folder }) =>
-    filesIn(folder, [adapter.claims]).map(({ path, subject }) => ({ bytes: readFileSync(path), pid: Number(subject) })),
+  const announcements = cases.flatMap(({ folder }) =>
+    filesIn(folder, [adapter.announcements]).map(({ path, subject }) => ({
+      bytes: readFileSync(path),
+      pid: Number(subject),
+    })),
   );
-  const lines = [...records, ...claims].flatMap(({ bytes }) => bytes.toString("utf8").split("\n").filter(Boolean));
+  const lines = [...records, ...announcements].flatMap(({ bytes }) =>
+    bytes.toString("utf8").split("\n").filter(Boolean),
+  );
   const keys = new Set<string>();
   const words = new Set<string>();
   for (const line of lines) collect(jsonOf(line), keys, words);
@@ -47,7 +52,17 @@ export function materialOf(adapter: Adapter): Material {
     if (/^\w+$/.test(literal)) keys.add(literal);
   }
   const argvs = cases.flatMap(({ processes }) => (processes ?? []).map(({ argv }) => argv));
-  return { adapter, cases, records, claims, lines, keys: [...keys], words: [...words], tokens: [...tokens], argvs };
+  return {
+    adapter,
+    cases,
+    records,
+    announcements,
+    lines,
+    keys: [...keys],
+    words: [...words],
+    tokens: [...tokens],
+    argvs,
+  };
 }
 
 /** What is no file of lines, as the lines that its parsers get: those for the state, then those of the conversation. */
@@ -115,9 +130,9 @@ function collect(value: unknown, keys: Set<string>, words: Set<string>): void {
 
 /** The words in a parser's own text are those that it compares with. */
 function ownSources({ agent }: Adapter): string {
-  const folder = join(import.meta.dir, "../../src/adapters");
+  const folder = join(import.meta.dir, "../../src/agents", agent);
   return readdirSync(folder)
-    .filter((name) => name.startsWith(agent) && name.endsWith(".ts"))
+    .filter((name) => name.endsWith(".ts"))
     .map((name) => readFileSync(join(folder, name), "utf8"))
     .join("\n");
 }

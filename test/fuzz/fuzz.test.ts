@@ -1,4 +1,4 @@
-// A short run of the fuzzer: a seed that is always the same, then one that nobody has seen, which is printed.
+// A short run of the fuzzer: first with a fixed seed, then with a random one, which is printed.
 import { expect, setDefaultTimeout, test } from "bun:test";
 
 /** A case that never ends is given up after half a minute, and named. */

@@ -2,7 +2,6 @@
 import type { Dice } from "../truth/random.ts";
 
 export interface Corpus {
-  /** Lines of real files, to splice in. */
   lines: readonly string[];
   /** Keys and short values of real files: what parsers compare with. */
   keys: readonly string[];
@@ -158,7 +157,7 @@ function changed(value: unknown, odd: Odd): unknown {
 
 const inheritedKeys = "__proto__ constructor toString valueOf toJSON hasOwnProperty length then".split(" ");
 
-/** Values that nobody expects. Object.fromEntries makes even `__proto__` a key like any other. */
+/** Unexpected values. Object.fromEntries makes even `__proto__` a key like any other. */
 class Odd {
   constructor(
     readonly dice: Dice,

@@ -1,30 +1,31 @@
-// Each parser by itself, so that nobody catches what it throws: records, lines, announcements, histories, settings.
+// Calls each parser directly, so that no caller catches its errors: records, lines, announcements, histories, settings.
+
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { read } from "../../src/core/problem.ts";
 import { linesBackward, linesForward } from "../../src/lib/jsonl.ts";
 import { entryOf, type RecordPlace } from "../../src/observe/conversation.ts";
-import { readCounts } from "../../src/observe/counts.ts";
 import { withFile } from "../../src/observe/files.ts";
 import { parseJson, recordFile } from "../../src/observe/records.ts";
-import type { Counts } from "../../src/observe/tally.ts";
-import { sumUp, type Totals } from "../../src/observe/totals.ts";
+import { readCounts, sumUp, type Totals } from "../../src/observe/usage/read-counts.ts";
+import type { Counts } from "../../src/observe/usage/tally.ts";
+import { ownSettingText } from "../../src/words/agent-start.ts";
 import type { Dice } from "../truth/random.ts";
 import { filesNamed, type Material } from "./corpus.ts";
 import { jsonOf, mutate, mutatedJson, repetitive } from "./mutate.ts";
 import {
-  claimFaults,
+  announcementFaults,
   isText,
   lineFaults,
   readingFaults,
   recordFaults,
   successionFaults,
   totalsFaults,
-} from "./shape.ts";
+} from "./parsed-shapes.ts";
 import { plain, type Target } from "./target.ts";
 
 export function parseTargets(material: Material, folder: string): Target[] {
-  const { adapter, records, claims } = material;
+  const { adapter, records, announcements } = material;
   const scratch = join(folder, `${adapter.agent}.jsonl`);
   const short = records.toSorted((a, b) => a.bytes.length - b.bytes.length).slice(0, Math.ceil(records.length / 4));
   const aboutRecord = (dice: Dice, among = records) => {
@@ -59,7 +60,7 @@ export function parseTargets(material: Material, folder: string): Target[] {
         return plain("a line", Buffer.from(text), (input) => lineCheck(material, input));
       },
     },
-    ...(claims.length === 0 ? [] : [claimTarget(material)]),
+    ...(announcements.length === 0 ? [] : [announcementTarget(material)]),
     ...settingTargets(material),
   ];
 }
@@ -69,7 +70,7 @@ function recordCheck({ adapter }: Material, scratch: string, id: string, input: 
   const file = { path: scratch, subject: id };
   return withFile(scratch, (open) => {
     const record = adapter.parseRecord(recordFile(file, open));
-    const before = adapter.historyOf(recordFile(file, open));
+    const before = adapter.historyOf?.(recordFile(file, open)) ?? null;
     const entries = [...linesForward(open.bytes, open.size)].map((line) => entryOf(adapter, line));
     const backward = [...linesBackward(open.bytes, open.size, open.size)].length;
     const facts = entries.flatMap((entry) => (entry.kind === "known" ? [entry.facts] : []));
@@ -134,13 +135,13 @@ function withRepetition(bytes: Buffer, dice: Dice, material: Material): Buffer {
   return Buffer.from(`${lines.with(at, made).join("\n")}\n`);
 }
 
-function claimTarget(material: Material): Target {
-  const { adapter, claims } = material;
+function announcementTarget(material: Material): Target {
+  const { adapter, announcements } = material;
   return {
-    name: `parse-claim:${adapter.agent}`,
+    name: `parse-announcement:${adapter.agent}`,
     weight: 100,
     make(dice) {
-      const { bytes, pid } = dice.pick(claims);
+      const { bytes, pid } = dice.pick(announcements);
       const text = dice.chance(0.8) ? mutatedJson(jsonOf(bytes.toString("utf8")), dice, material) : null;
       return plain(
         `announcement of ${pid}`,
@@ -148,8 +149,15 @@ function claimTarget(material: Material): Target {
         (input) => {
           const line = parseJson(input);
           if (!line.ok) return [];
-          const claim = adapter.parseClaim({ pid, path: "claim", writtenAt: 0, value: line.value });
-          return readingFaults(claim, (value) => claimFaults(adapter, pid, value));
+          const announcement = adapter.announcements?.parse({
+            pid,
+            path: "announcement",
+            writtenAt: 0,
+            value: line.value,
+          });
+          return announcement === undefined
+            ? []
+            : readingFaults(announcement, (value) => announcementFaults(adapter, pid, value));
         },
       );
     },
@@ -185,18 +193,19 @@ function settingTargets(material: Material): Target[] {
         return plain("settings", damaged(dice), (input) => {
           const text = input.toString("utf8");
           const asks = trust?.mustAsk(text, row(argv), { root: cwd, main: "/" }) ?? false;
-          const { meaning, isBypass } = invocation.ownSetting.judge([null, text], [cwd]);
-          const alone = invocation.ownSetting.judge([text], [cwd, "/"]);
+          const { isBypass, ...own } = invocation.ownSetting.judge([null, text], [cwd]);
+          const meaning = ownSettingText({ isBypass, ...own });
+          const alone = ownSettingText(invocation.ownSetting.judge([text], [cwd, "/"]));
           return [
             ...(typeof asks === "boolean" ? [] : ["mustAsk is neither true nor false"]),
-            ...(isText(meaning) && isText(alone.meaning) ? [] : ["the meaning of its setting is no text"]),
-            ...(/\[native code\]|\[object /.test(meaning + alone.meaning) ? ["the meaning shows our own insides"] : []),
+            ...(isText(meaning) && isText(alone) ? [] : ["the meaning of its setting is no text"]),
+            ...(/\[native code\]|\[object /.test(meaning + alone) ? ["the meaning shows our own insides"] : []),
             ...(typeof isBypass === "boolean" ? [] : ["isBypass is neither true nor false"]),
           ];
         });
       },
     },
-    ...(successions === null || histories.length === 0
+    ...(successions === undefined || histories.length === 0
       ? []
       : [
           {

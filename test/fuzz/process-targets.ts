@@ -1,11 +1,11 @@
 // What adapters make of any process: role, id, home, what ends its turn; and that an announced owner stays one.
-import { read } from "../../src/core/problem.ts";
+import { type Problem, read } from "../../src/core/problem.ts";
 import type { ProcessDetail, ProcessTable } from "../../src/core/process.ts";
-import { faultsOf } from "../conformance/faults.ts";
-import type { Victim } from "../conformance/victim.ts";
+import type { Victim } from "../conformance/damaged-case.ts";
+import { faultsOf } from "../conformance/invariants.ts";
 import type { Dice } from "../truth/random.ts";
 import type { Material } from "./corpus.ts";
-import { isText } from "./shape.ts";
+import { isText } from "./parsed-shapes.ts";
 import { derive, type Homes } from "./store-targets.ts";
 import { plain, type Target } from "./target.ts";
 
@@ -14,9 +14,9 @@ interface Shape {
   detail: ProcessDetail;
 }
 
-export function processTargets(material: Material, { records, claims }: Homes): Target[] {
+export function processTargets(material: Material, { records, announcements }: Homes): Target[] {
   const { adapter } = material;
-  const all = [...claims, ...records].filter(({ table }) => table.rows.length > 0);
+  const all = [...announcements, ...records].filter(({ table }) => table.rows.length > 0);
   return [
     {
       name: `process:${adapter.agent}`,
@@ -93,10 +93,10 @@ function rulesFaults({ adapter }: Material, { name, detail }: Shape): string[] {
   const home = detail.env === null ? null : adapter.home(detail.env);
   const ends = adapter.invocation.interrupt(detail.argv ?? [], null);
   return [
-    ...(role === null || ["agent", "host", "helper"].includes(role) ? [] : [`its role is ${String(role)}`]),
+    ...(role === null || ["agent", "server", "helper"].includes(role) ? [] : [`its role is ${String(role)}`]),
     ...(id === null || adapter.isId(id) ? [] : ["the id in its arguments is no id"]),
     ...(typeof adapter.announces(detail) === "boolean" ? [] : ["announces is neither true nor false"]),
-    ...(adapter.announcedIds(detail).every(adapter.isId) ? [] : ["what it announces is no id"]),
+    ...((adapter.announcedIds?.(detail) ?? []).every(adapter.isId) ? [] : ["what it announces is no id"]),
     ...(home === null || (isText(home) && home !== "") ? [] : ["its home is no folder"]),
     ...(("signal" in ends ? /^SIG[A-Z]+$/.test(ends.signal) : isText(ends.keys)) ? [] : ["nothing ends its turn"]),
   ];
@@ -107,11 +107,14 @@ function ownerFaults({ adapter, store, table, live }: Victim, { name, detail }: 
   const rows = table.rows.map((row) => ({ ...row, name, detail }));
   const odd: ProcessTable = { ...table, rows };
   const list = derive(adapter, store, read(odd));
-  const exact = store.claims.flatMap(({ reading }) =>
+  const exact = store.announcements.flatMap(({ reading }) =>
     reading.ok && reading.value.start !== null && reading.value.boot !== null ? [reading.value.session] : [],
   );
   const ran = live.sessions.filter(({ id, status }) => id !== null && exact.includes(id) && status.state === "running");
-  const gap = { code: "process-unreadable", agent: null, source: "/proc/7", message: "cannot be read" } as const;
+  const gap: Problem = {
+    ...{ code: "process-unreadable", agent: null, source: "/proc/7" },
+    detail: { code: "keeps-changing" },
+  };
   const doubtful = derive(adapter, store, read({ ...odd, gaps: [gap] }));
   return [
     ...faultsOf(adapter, store, list),

@@ -6,7 +6,7 @@
 //
 // - A target (target.ts) makes a case out of dice: captured files, damaged (mutate.ts), and what must hold for them.
 //   NAME is a part of a target's name; --list shows them.
-// - The work is done in a process of its own. It notes what it is about to do, so that the outer one can name a case that
+// - The work is done in a separate process. It notes what it is about to do, so that the outer one can name a case that
 //   never ends and kill it.
 // - A failure prints its seed, its case and a file with the input, made as small as it could be made.
 import { mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
@@ -31,7 +31,7 @@ const { values: options } = parseArgs({
 });
 
 const seed = Number(options.seed);
-/** Far above the limit of any case: whoever is here will not come back. */
+/** Far above the limit of any case: a worker that takes longer hangs. */
 const hangMs = 30_000;
 /** After collecting: what stays from case to case. */
 const mostGrownMb = 500;

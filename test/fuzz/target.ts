@@ -9,7 +9,7 @@ export interface Case {
   check(input: Buffer): string[] | Promise<string[]>;
   /** No look may take longer. */
   limitMs: number;
-  /** How much more memory it may take at its peak; null: nobody measures each of these many cases. */
+  /** The additional memory that it may take at its peak; null: not measured, because there are too many cases. */
   limitMb: number | null;
 }
 

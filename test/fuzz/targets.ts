@@ -1,11 +1,11 @@
 // Everything that is fuzzed.
-import { adapters } from "../../src/adapters/registry.ts";
+import { adapters } from "../../src/agents/registry.ts";
+import { ownTargets } from "./agentctl-file-targets.ts";
 import { materialOf } from "./corpus.ts";
-import { hostTargets } from "./host-targets.ts";
-import { hugeTargets } from "./huge-targets.ts";
-import { ownTargets } from "./own-targets.ts";
+import { hugeTargets } from "./huge-file-targets.ts";
 import { parseTargets } from "./parse-targets.ts";
 import { processTargets } from "./process-targets.ts";
+import { serverTargets } from "./server-targets.ts";
 import { homesFor, storeTargets } from "./store-targets.ts";
 import type { Target } from "./target.ts";
 
@@ -19,9 +19,9 @@ export function targetsIn(folder: string): Target[] {
       ...parseTargets(material, folder),
       ...storeTargets(material, homes),
       ...processTargets(material, homes),
-      ...hostTargets(material, homes),
+      ...serverTargets(material, homes),
       ...hugeTargets(material, homes),
-      // agentctl's own files are nobody's: once is enough.
+      // agentctl's own files belong to no agent: once is enough.
       ...(victim === undefined || adapter !== adapters.at(-1) ? [] : ownTargets(material, folder, victim)),
     ];
   });

@@ -1,23 +1,25 @@
-// Mutation testing: plants one bug after the other in a copy of the project and looks whether the tests, or at last the
-// truth harness, notice. A bug that nobody notices fails the run.
+// Mutation testing: plants one bug after the other in a copy of the project and runs the tests, then the truth harness, until one
+// of them fails. A planted bug that all of them miss fails the run.
 //
 //   bun test/mutants/run.ts [--only TEXT] [--from N]
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Mutant, mutants } from "./mutants.ts";
+import { findPlaces, parseCode, replaceIn } from "./pattern.ts";
+import { readSources } from "./sources.ts";
 
 const repository = resolve(import.meta.dir, "../..");
 const { values: options } = parseArgs({
   options: { only: { type: "string" }, from: { type: "string", default: "0" } },
 });
 
-/** Cheapest first: most bugs fall at once. */
+/** The fast ones first: they catch most bugs. */
 const hunters: readonly { name: string; command: (copy: string) => string[][] }[] = [
   { name: "unit", command: () => [["bun", "test", "--bail", "./test/unit/core"]] },
   { name: "property", command: () => [["bun", "test", "--bail", "./test/property"]] },
-  { name: "process", command: () => [["scripts/test", "--bail", "./test/process/linux.test.ts"]] },
+  { name: "process", command: () => [["scripts/test", "--bail", "./test/process/process-table-linux.test.ts"]] },
   { name: "other unit", command: () => [["bun", "test", "--bail", "./test/unit"]] },
   { name: "conformance", command: () => [["bun", "test", "--bail", "./test/conformance/captured.test.ts"]] },
   {
@@ -27,11 +29,11 @@ const hunters: readonly { name: string; command: (copy: string) => string[][] }[
       [
         "scripts/test",
         "--bail",
-        "./test/conformance/live.test.ts",
+        "./test/conformance/lifecycle.test.ts",
         "./test/cli/list.test.ts",
-        "./test/cli/cache.test.ts",
-        "./test/cli/hard-cases.test.ts",
-        "./test/cli/stop-family.test.ts",
+        "./test/cli/record-cache.test.ts",
+        "./test/cli/list-when-unsure.test.ts",
+        "./test/cli/stop-process-tree.test.ts",
       ],
     ],
   },
@@ -39,6 +41,7 @@ const hunters: readonly { name: string; command: (copy: string) => string[][] }[
   { name: "truth", command: () => [build, ["bun", "test/truth/run.ts", "--schedules", "150", "--seed", "1"]] },
 ];
 
+const code = parseCode(readSources(repository));
 const build = ["npm", "run", "--silent", "build"];
 
 const copy = mkdtempSync(join(tmpdir(), "agentctl-mutants-"));
@@ -70,23 +73,20 @@ async function hunt(): Promise<number> {
   return survivors.length === 0 ? 0 : 1;
 }
 
-async function hunterOf({ name, file, find, put }: Mutant): Promise<string | null> {
-  const path = join(copy, file);
-  const original = readFileSync(path, "utf8");
-  if (original.split(find).length !== 2) throw new Error(`"${name}": its place is not exactly once in ${file}`);
-  writeFileSync(
-    path,
-    original.replace(find, () => put),
-  );
+async function hunterOf({ name, pattern, replacement, inside }: Mutant): Promise<string | null> {
+  const [place, ...more] = findPlaces(code, pattern, inside);
+  if (place === undefined || more.length > 0) throw new Error(`"${name}" needs exactly one place in src`);
+  const path = join(copy, place.source.path);
+  writeFileSync(path, replaceIn(place, replacement));
   try {
     for (const hunter of hunters) if (await notices(hunter.command(copy))) return hunter.name;
     return null;
   } finally {
-    writeFileSync(path, original);
+    writeFileSync(path, place.source.text);
   }
 }
 
-/** A command that fails has noticed; one that cannot even be built has, too. */
+/** A command that fails has caught the bug; so has a build that fails. */
 async function notices(commands: string[][]): Promise<boolean> {
   for (const command of commands) {
     const child = Bun.spawn(command, {

@@ -1,4 +1,4 @@
-// The kernel's lock between real processes.
+// Kernel locks between real processes.
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -38,7 +38,7 @@ async function end(child: ChildProcess): Promise<void> {
   await exit;
 }
 
-test("one holder at a time, between processes and within one; closing frees it", async () => {
+test("a lock has one holder at a time, also within one process; closing the file frees it", async () => {
   const path = newPath();
   const ours = openSync(path, "a");
   expect(tryLock(ours)).toBe(true);
@@ -56,7 +56,7 @@ test("one holder at a time, between processes and within one; closing frees it",
   await end(taker.child);
 });
 
-test("a holder that is killed frees it", async () => {
+test("a killed holder frees the lock", async () => {
   const path = newPath();
   const holder = await another(path);
   expect(holder.got).toBe("true");
@@ -69,7 +69,7 @@ test("a holder that is killed frees it", async () => {
   closeSync(ours);
 });
 
-test("a child that inherited the file keeps the lock after we closed it, and no other child has it", async () => {
+test("a child that inherited the file keeps the lock after we close it; other children do not have it", async () => {
   const path = newPath();
   const ours = openSync(path, "a");
   expect(tryLock(ours)).toBe(true);
@@ -87,11 +87,11 @@ test("a child that inherited the file keeps the lock after we closed it, and no 
   await once(bystander, "exit");
 });
 
-test("a descriptor that is none is an error with its name", () => {
+test("an invalid descriptor is an error that names it", () => {
   expect(() => tryLock(999_999)).toThrow("EBADF");
 });
 
-test("a record lock of another process is seen while it lives, and again on a file of the same name", async () => {
+test("a record lock of another process is seen while that process lives, also on a new file of the same name", async () => {
   const path = newPath();
   const index = `${path}-shm`;
   const isLocked = (): boolean | null => hasRecordLock(index);
@@ -106,14 +106,14 @@ test("a record lock of another process is seen while it lives, and again on a fi
   }
 });
 
-test("asking drops no record lock of our own", async () => {
+test("asking does not drop our own record locks", async () => {
   const path = newPath();
   using database = new Database(path);
   database.run("PRAGMA journal_mode = WAL");
   database.run("CREATE TABLE t (x)");
   const index = `${path}-shm`;
   expect(hasRecordLock(index)).toBe(true);
-  // In the eyes of somebody else.
+  // As another process sees it.
   const script = `
     import { hasRecordLock } from ${JSON.stringify(require.resolve("../../src/sys/file-lock.ts"))};
     console.log(hasRecordLock(${JSON.stringify(index)}));`;
@@ -122,7 +122,7 @@ test("asking drops no record lock of our own", async () => {
   expect(String(answer).trim()).toBe("true");
 });
 
-test("a flock is no record lock; of a file that is not there nothing can be told", () => {
+test("a flock is not a record lock; for a missing file the answer is null", () => {
   const path = newPath();
   writeFileSync(path, "x");
   const fd = openSync(path, "a");
@@ -133,7 +133,7 @@ test("a flock is no record lock; of a file that is not there nothing can be told
   closeSync(fd);
 });
 
-test("the descriptor that it takes goes with the file", () => {
+test("the descriptor is closed with the file", () => {
   const path = newPath();
   // Of a file that is gone, too: its name is there, with a mark behind it.
   const held = (): number => readdirSync("/proc/self/fd").filter((fd) => nameOf(fd).startsWith(path)).length;

@@ -1,4 +1,4 @@
-// Who listens on a unix socket, by the kernel's word, and whether others could put another one in its place.
+// Which process listens on a unix socket, according to the kernel, and whether another user could replace the socket.
 import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,17 +22,17 @@ async function idleListener(path: string): Promise<Bun.Subprocess<"ignore", "pip
 }
 
 describe("the listener of a socket", () => {
-  test("is the process that listens there; once that is gone, nobody", async () => {
+  test("is the process that listens there, or none after that process has exited", async () => {
     const path = join(folder, "one");
     const child = await idleListener(path);
     expect(listenerAt(path)).toEqual({ kind: "listener", pid: child.pid, uid: ownUid });
     child.kill("SIGKILL");
     await child.exited;
-    expect(listenerAt(path)).toEqual({ kind: "nobody" });
-    expect(listenerAt(join(folder, "none"))).toEqual({ kind: "nobody" });
+    expect(listenerAt(path)).toEqual({ kind: "not-listening" });
+    expect(listenerAt(join(folder, "none"))).toEqual({ kind: "not-listening" });
   });
 
-  test("that takes no more connections is busy: nobody waits for it", async () => {
+  test("is busy if it accepts no more connections, and is not waited for", async () => {
     const path = join(folder, "full");
     const child = await idleListener(path);
     try {
@@ -45,7 +45,7 @@ describe("the listener of a socket", () => {
     }
   });
 
-  test("is not looked for behind anything but a socket", () => {
+  test("exists only for sockets", () => {
     const path = join(folder, "file");
     writeFileSync(path, "");
     expect(listenerAt(path)).toEqual({ kind: "foreign" });
@@ -66,13 +66,13 @@ describe("a path", () => {
     [0o757, false],
     [0o777, false],
     [0o1777, true],
-  ])("below a folder of mode %o can be swapped by nobody else: %p", (mode, expected) => {
+  ])("below a folder of mode %o is safe from other users: %p", (mode, expected) => {
     chmodSync(join(folder, "a"), mode);
     expect(unswappablePath(join(inside, "sock"))).toBe(expected ? join(inside, "sock") : null);
     chmodSync(join(folder, "a"), 0o755);
   });
 
-  test("is the real one, whatever links lead there", () => {
+  test("is resolved through symbolic links", () => {
     symlinkSync(inside, join(folder, "shortcut"));
     expect(unswappablePath(join(folder, "shortcut", "sock"))).toBe(join(inside, "sock"));
     expect(unswappablePath("relative/sock")).toBeNull();

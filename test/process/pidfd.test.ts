@@ -1,4 +1,4 @@
-// Handles of real processes: alive, ended, reaped, and never ours to signal.
+// Pidfd handles of real processes: running, exited, reaped, and owned by another user.
 import { expect, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -38,7 +38,7 @@ test("a signal through the handle arrives", async () => {
   handle.close();
 });
 
-test("a zombie takes signals until it is reaped; then it is gone, for an old handle and for a new one", async () => {
+test("a zombie accepts signals until it is reaped; then old and new handles report that it is gone", async () => {
   // Stopped while the child ends: dash reaps between any two commands.
   const parent = spawn("sh", ["-c", "read line <&3 & echo $!; kill -STOP $$; wait; echo reaped; read line"], {
     stdio: ["pipe", "pipe", "inherit", "pipe"],
@@ -59,7 +59,7 @@ test("a zombie takes signals until it is reaped; then it is gone, for an old han
   await once(parent, "exit");
 });
 
-test("a closed handle signals nobody, and closes once", async () => {
+test("a closed handle sends no signal, and can be closed again", async () => {
   const child = spawn("sleep", ["1000"]);
   const handle = handleOf(child.pid);
   handle.close();
@@ -74,7 +74,7 @@ test("a closed handle signals nobody, and closes once", async () => {
   expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
 });
 
-test("the id of a thread is no process", () => {
+test("the id of a thread is not a process", () => {
   const thread = readdirSync("/proc/self/task").find((id) => id !== String(process.pid));
   expect(openProcess(Number(thread))).toBeNull();
 });
@@ -83,13 +83,13 @@ test.each([0, -1, 1.5, Number.NaN, 2 ** 32 + process.pid])("%p is not a pid", (p
   expect(() => openProcess(pid)).toThrow("is not a pid");
 });
 
-test("a signal that this system has not is an error, not a success", () => {
+test("a signal that this system does not have is an error", () => {
   const handle = handleOf(process.pid);
   expect(() => handle.signal("SIGINFO")).toThrow("no signal SIGINFO");
   handle.close();
 });
 
-test.skipIf(process.getuid?.() !== 0)("somebody else's process: EPERM is thrown", async () => {
+test.skipIf(process.getuid?.() !== 0)("a process of another user throws EPERM", async () => {
   const child = spawn("sleep", ["1000"]);
   const script = `
     import { openProcess } from ${JSON.stringify(require.resolve("../../src/sys/pidfd.ts"))};

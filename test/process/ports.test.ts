@@ -1,19 +1,19 @@
-// Which ports a process listens on, by the kernel's tables, with real listeners.
+// The ports on which a process listens, from the kernel's tables, with real listeners.
 import { expect, test } from "bun:test";
 import { createServer, type Server } from "node:net";
 import { portsOf } from "../../src/observe/ports.ts";
 
-async function listen(host: string): Promise<{ server: Server; port: number }> {
+async function listen(address: string): Promise<{ server: Server; port: number }> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(0, host, resolve);
+    server.listen(0, address, resolve);
   });
-  const address = server.address();
-  return { server, port: typeof address === "object" && address !== null ? address.port : 0 };
+  const bound = server.address();
+  return { server, port: typeof bound === "object" && bound !== null ? bound.port : 0 };
 }
 
-test("the ports that it listens on, each once; none that it only talks through", async () => {
+test("each listening port is found once; ports of outgoing connections are not found", async () => {
   const before = portsOf(process.pid);
   const first = await listen("127.0.0.1");
   const second = await listen("0.0.0.0");
@@ -32,10 +32,10 @@ test("the ports that it listens on, each once; none that it only talks through",
 test.each([
   ["::", true],
   ["0.0.0.0", true],
-  // What is asked is 127.0.0.1: there somebody else may have the same number.
+  // agentctl asks 127.0.0.1, where another process may have the same port.
   ["::1", false],
   ["127.0.0.2", false],
-])("listening at %s", async (address, isReached) => {
+])("a listener at %s is found", async (address, isReached) => {
   const { server, port } = await listen(address).catch(() => ({ server: null, port: 0 }));
   // A machine without IPv6 has nothing to show.
   if (server === null) return;
@@ -43,7 +43,7 @@ test.each([
   server.close();
 });
 
-test("another process's ports are its own", async () => {
+test("ports of another process are not found", async () => {
   const { server, port } = await listen("127.0.0.1");
   const child = Bun.spawn(["sleep", "60"]);
   try {
@@ -57,11 +57,11 @@ test("another process's ports are its own", async () => {
   expect(portsOf(child.pid)).toEqual([]);
 });
 
-test("a port at which another process answers on 127.0.0.1 is not the process's own", async () => {
+test("a port is not the process's own if another process answers there on 127.0.0.1", async () => {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen({ port: 0, host: "::", ipv6Only: true }, resolve));
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  await new Promise<void>((resolve) => server.listen({ port: 0, server: "::", ipv6Only: true }, resolve));
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : 0;
   const program = `Bun.listen({ hostname: "127.0.0.1", port: ${port}, socket: { data() {} } }); console.log("ready")`;
   const other = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe" });
   try {

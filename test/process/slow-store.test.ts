@@ -1,9 +1,9 @@
-// Stores that are slow or hang cost their own rows, and never the list's time.
+// A store that is slow or hangs makes only its own rows unknown, and does not delay the list.
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { demo } from "../../src/adapters/demo.ts";
+import { demo } from "../../src/agents/demo/index.ts";
 import { deadlineIn } from "../../src/lib/deadline.ts";
 import { readDistantStore } from "../../src/observe/distant-store.ts";
 import { isShared, mayHang } from "../../src/observe/mounts.ts";
@@ -51,22 +51,22 @@ test("a folder with a network mount below it is shared, one beside it is not", (
   ]);
 });
 
-describe("a store that is read by a process of its own", () => {
+describe("a store that a child process reads", () => {
   const home = "/nowhere";
 
-  test("and hangs: is unread when the time is over", async () => {
+  test("is unread at the deadline if the child hangs", async () => {
     const started = performance.now();
     const store = await readDistantStore(demo, home, deadlineIn(50), ["sleep", "60"]);
     expect(performance.now() - started).toBeLessThan(2_000);
     expect(store).toMatchObject({ rows: [], listing: { ok: false, problem: { code: "store-slow", source: home } } });
   });
 
-  test.each([[["false"]], [["echo", "not json"]]])("and fails (%p): is unread", async (command) => {
+  test.each([[["false"]], [["echo", "not json"]]])("is unread if the child fails: %p", async (command) => {
     const store = await readDistantStore(demo, home, deadlineIn(5_000), command);
     expect(store).toMatchObject({ listing: { ok: false, problem: { code: "store-unreadable" } } });
   });
 
-  test("and answers: is the same as read here", async () => {
+  test("is the same as if it was read here", async () => {
     const root = mkdtempSync(join(tmpdir(), "agentctl-store-"));
     mkdirSync(join(root, "sessions"));
     const id = crypto.randomUUID();
@@ -83,7 +83,7 @@ describe("a store that is read by a process of its own", () => {
   });
 });
 
-test("a store whose time is over: what was not read is unread, not absent and not stopped", async () => {
+test("records that were not read before the deadline are unread, not absent and not stopped", async () => {
   const root = mkdtempSync(join(tmpdir(), "agentctl-store-"));
   mkdirSync(join(root, "sessions"));
   for (let count = 0; count < 3; count += 1) writeFileSync(join(root, "sessions", `${crypto.randomUUID()}.jsonl`), "");

@@ -1,4 +1,4 @@
-// Conversations over a WebSocket on this machine: never through a proxy, and over when the other side is.
+// WebSocket connections to this host never use a proxy, and end when the other side closes.
 import { expect, test } from "bun:test";
 import { openWebSocket } from "../../src/sys/unix-socket.ts";
 
@@ -16,19 +16,19 @@ function startEcho() {
   return { address: `ws://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
 }
 
-test("who speaks first is heard first; who hangs up is noticed", async () => {
+test("messages keep their order, and a closed connection is noticed", async () => {
   const { address, stop } = startEcho();
   const line = openWebSocket(address);
   expect(await line.hear()).toBe("who are you?");
   await line.send("me");
   expect(await line.hear()).toBe("heard me");
   await line.send("bye");
-  await expect(line.hear()).rejects.toThrow("the host hung up");
+  await expect(line.hear()).rejects.toThrow("the server closed the connection");
   line.close();
   await stop();
 });
 
-test("proxies are for others", async () => {
+test("a proxy in the environment is not used", async () => {
   const { address, stop } = startEcho();
   let asked = 0;
   const proxy = Bun.listen({
@@ -56,7 +56,7 @@ test("proxies are for others", async () => {
   await stop();
 });
 
-test("nobody there", async () => {
+test("a socket without a listener is an error", async () => {
   const { address, stop } = startEcho();
   await stop();
   const line = openWebSocket(address);

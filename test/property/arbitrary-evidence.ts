@@ -1,12 +1,12 @@
 // Small random worlds in which everything collides: few ids, few pids, few times, all four test agents.
 import fc from "fast-check";
 import {
+  type Announcement,
   anyPid,
   type Evidence,
-  type HostAnswer,
-  type HostedSession,
   type NativeRecord,
-  type PidClaim,
+  type ServedSession,
+  type ServerAnswer,
   type Store,
   type Turn,
 } from "../../src/core/evidence.ts";
@@ -15,20 +15,20 @@ import { isLive, type ProcessRow, type ProcessTable } from "../../src/core/proce
 import {
   type Agent,
   ago,
+  announcement,
   boot,
-  claim,
   evidence,
   fileOf,
   homeOf,
-  host,
   me,
   ownNamespace,
   problem,
   process,
   record,
+  serverAnswer,
   store,
   stranger,
-} from "../unit/core/world.ts";
+} from "../unit/core/build-evidence.ts";
 
 const agents: Agent[] = ["speaker", "mute", "pool", "locker"];
 const otherNamespace = "pid:[2]";
@@ -50,12 +50,12 @@ const waiting = { kind: "question" as const, text: "Which?", tool: null, options
 
 const aTurn: fc.Arbitrary<Turn> = fc.oneof(
   fc.constant<Turn>({ state: "none" }),
-  fc.constant<Turn>({ state: "unclear", why: "torn" }),
+  fc.constant<Turn>({ state: "unclear", why: { code: "last-line-incomplete" } }),
   fc
     .record({ at: aTime, outcome: fc.constantFrom("completed", "failed", null) })
     .map((end): Turn => ({ state: "closed", ...end })),
   fc
-    .record({ since: aTime, doubt: fc.constantFrom(null, "tool call pending") })
+    .record({ since: aTime, doubt: fc.constantFrom(null, { code: "tool-call-pending" } as const) })
     .map((begun): Turn => ({ state: "open", ...begun })),
 );
 
@@ -73,11 +73,11 @@ const aRecord: fc.Arbitrary<NativeRecord> = fc
   })
   .map(({ asks, id, ...rest }) => record(id, { ...rest, waiting: asks ? { ...waiting, since: ago(1) } : null }));
 
-const aClaim: fc.Arbitrary<PidClaim> = fc
+const aAnnouncement: fc.Arbitrary<Announcement> = fc
   .record({
     pid: aPid,
     session: anId,
-    // Of no process here: whoever speaks the truth does so in announce().
+    // Of no process here: true announcements are made in announce().
     start: fc.constantFrom("900", "900", null),
     boot: fc.constantFrom(boot, boot, boot, null, "boot-0"),
     namespace: fc.constantFrom(ownNamespace, ownNamespace, null, otherNamespace),
@@ -85,7 +85,7 @@ const aClaim: fc.Arbitrary<PidClaim> = fc
     says: fc.option(fc.constantFrom("working" as const, "waiting" as const, "idle" as const)),
   })
   .map(({ pid, session, says, ...rest }) =>
-    claim(pid, session, { ...rest, says: says === null ? null : { activity: says, reason: null, since: null } }),
+    announcement(pid, session, { ...rest, says: says === null ? null : { activity: says, reason: null, since: null } }),
   );
 
 const aRow: fc.Arbitrary<ProcessRow> = fc
@@ -109,7 +109,7 @@ const aRow: fc.Arbitrary<ProcessRow> = fc
   .map(({ pid, agent, role, resume, isInterface, tag, wrongSession, locks, foreign, contained, ...rest }) => {
     // A parent is older than its child: no rings here, they have a case of their own.
     const parent = rest.parent < pid ? rest.parent : 1;
-    // Looked at, as every claimed pid is.
+    // Looked at, as every announced pid is.
     if (role === "stranger") return process(pid, agent, { ...rest, parent, name: "nginx", argv: ["nginx"] });
     const tags = tag === null ? {} : { AGENTCTL_TAG_SID: String(pid), AGENTCTL_TAG_SESSION: `${agent}:${tag}` };
     const resumed = resume === null ? [] : ["--resume", resume, ...(isInterface ? ["--interface"] : [])];
@@ -134,50 +134,62 @@ const aStore: fc.Arbitrary<Store> = fc
     second: rarely,
     records: fc.array(aRecord, { maxLength: 3 }),
     foreignRecords: fc.array(rarely, { minLength: 3, maxLength: 3 }),
-    claims: fc.uniqueArray(aClaim, { maxLength: 3, selector: ({ pid }) => pid }),
-    foreignClaims: rarely,
+    announcements: fc.uniqueArray(aAnnouncement, { maxLength: 3, selector: ({ pid }) => pid }),
+    foreignAnnouncements: rarely,
     onRootDevice: fc.boolean(),
     shared: rarely,
     confined: rarely,
   })
-  .map(({ agent, second, records, foreignRecords, claims, foreignClaims, onRootDevice, shared, confined }) => {
-    const home = second ? `/other/.${agent}` : homeOf(agent);
-    const named = records.map((row, index) =>
-      fileOf(foreignRecords[index] === true ? other : me, { ...row, source: `${home}/${index}/${row.id}` }),
-    );
-    const announced = agent === "speaker" ? claims : [];
-    const spoken = announced.map((word) => ({
-      pid: word.pid,
-      uid: foreignClaims ? other : me,
-      reading: read({ ...word, source: `${home}/live/${word.pid}` }),
-    }));
-    const only = confined ? { namedOnlyIn: [box] } : {};
-    const mayHoldOthers = named.some(({ uid }) => uid !== me);
-    return store(agent, named, spoken, { home, onRootDevice, isShared: shared, mayHoldOthers, ...only });
-  });
+  .map(
+    ({
+      agent,
+      second,
+      records,
+      foreignRecords,
+      announcements,
+      foreignAnnouncements,
+      onRootDevice,
+      shared,
+      confined,
+    }) => {
+      const home = second ? `/other/.${agent}` : homeOf(agent);
+      const named = records.map((row, index) =>
+        fileOf(foreignRecords[index] === true ? other : me, { ...row, source: `${home}/${index}/${row.id}` }),
+      );
+      const announced = agent === "speaker" ? announcements : [];
+      const spoken = announced.map((word) => ({
+        pid: word.pid,
+        uid: foreignAnnouncements ? other : me,
+        reading: read({ ...word, source: `${home}/live/${word.pid}` }),
+      }));
+      const only = confined ? { namedOnlyIn: [box] } : {};
+      const mayHoldOthers = named.some(({ uid }) => uid !== me);
+      return store(agent, named, spoken, { home, onRootDevice, isShared: shared, mayHoldOthers, ...only });
+    },
+  );
 
-const aHosted: fc.Arbitrary<HostedSession> = fc.record({
+const aServed: fc.Arbitrary<ServedSession> = fc.record({
   id: anId,
   activity: fc.constantFrom("working" as const, "waiting" as const, "idle" as const),
   waiting: fc.constant(null),
 });
-const anAnswer = fc.uniqueArray(aHosted, { maxLength: 2, selector: ({ id }) => id });
+const anAnswer = fc.uniqueArray(aServed, { maxLength: 2, selector: ({ id }) => id });
 
 interface Asked {
   asked: boolean;
-  answer: HostedSession[];
+  answer: ServedSession[];
   silent: boolean;
 }
 const anAsked: fc.Arbitrary<Asked> = fc.record({ asked: fc.boolean(), answer: anAnswer, silent: rarely });
 
 const isServer = (row: ProcessRow): boolean => row.name === "pool" && row.detail?.argv?.[1] === "serve";
 
-function hostsOf(rows: ProcessRow[], asked: readonly Asked[], gateway: HostedSession[] | null): HostAnswer[] {
-  const hosts = rows.filter(isServer).flatMap((row, index) => {
+function serversOf(rows: ProcessRow[], asked: readonly Asked[], gateway: ServedSession[] | null): ServerAnswer[] {
+  const servers = rows.filter(isServer).flatMap((row, index) => {
     const { asked: wasAsked, answer, silent } = asked[index] ?? { asked: false, answer: [], silent: false };
-    return wasAsked ? [host(row, silent ? "silent" : answer, `/run/${row.identity.pid}`)] : [];
+    return wasAsked ? [serverAnswer(row, silent ? "silent" : answer, `/run/${row.identity.pid}`)] : [];
   });
-  return gateway === null ? hosts : [...hosts, host(null, gateway, "https://gateway")];
+  return gateway === null ? servers : [...servers, serverAnswer(null, gateway, "https://gateway")];
 }
 
 /** A bare word has pid and start only, as Claude 2.1.197 wrote it. */
@@ -189,24 +201,24 @@ interface Word {
 /** Some of the speakers have said, truthfully, which session they have: in the first of their stores. */
 function announce(stores: readonly Store[], rows: readonly ProcessRow[], words: readonly (Word | null)[]): Store[] {
   const kept = stores.find(({ agent }) => agent === "speaker");
-  return stores.map((one) => (one === kept ? { ...one, claims: withWords(one, rows, words) } : one));
+  return stores.map((one) => (one === kept ? { ...one, announcements: withWords(one, rows, words) } : one));
 }
 
 function withWords(
-  { home, claims }: Store,
+  { home, announcements }: Store,
   rows: readonly ProcessRow[],
   words: readonly (Word | null)[],
-): Store["claims"] {
+): Store["announcements"] {
   const spoken = rows.flatMap(({ name, identity, detail }, index) => {
     const word = words[index] ?? null;
     if (word === null || name !== "speaker" || detail === null) return [];
     const pid = detail.innerPid ?? identity.pid;
     const whole = word.bare ? { boot: null, namespace: null } : { boot: identity.boot, namespace: detail.namespace };
-    const said = claim(pid, word.session, { start: identity.start, ...whole, source: `${home}/live/${pid}` });
+    const said = announcement(pid, word.session, { start: identity.start, ...whole, source: `${home}/live/${pid}` });
     return [{ pid, reading: read(said), uid: detail.uid ?? me }];
   });
   // A folder holds one file of a name.
-  return [...new Map([...claims, ...spoken].map((one) => [one.pid, one])).values()];
+  return [...new Map([...announcements, ...spoken].map((one) => [one.pid, one])).values()];
 }
 
 /** Up to four processes and some stores; every reading succeeded. */
@@ -226,7 +238,7 @@ export const anEvidence: fc.Arbitrary<Evidence> = fc
       processes: rows,
       table: { namespace: { id: ownNamespace, initial } },
       stores: announce(stores, rows, words),
-      hosts: hostsOf(rows, asked, gateway),
+      servers: serversOf(rows, asked, gateway),
     });
   });
 
@@ -238,9 +250,9 @@ export const failureKinds = [
   "listing",
   "record",
   "nameless",
-  "claim",
-  "claims",
-  "host",
+  "announcement",
+  "announcements",
+  "server",
 ] as const;
 export type FailureKind = (typeof failureKinds)[number];
 
@@ -272,7 +284,7 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       return after;
     }
     case "hidden": {
-      // hidepid hides other users' processes. It is noticed where someone claims the pid.
+      // hidepid hides other users' processes. It is noticed where someone announcements the pid.
       const row = pick(
         table.rows.filter(
           (one) => one.detail?.ours === false && one.detail.namespace === ownNamespace && !isServer(one),
@@ -281,8 +293,10 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       if (row === undefined) return null;
       withoutRow(row);
       after.othersAreHidden = true;
-      const claimed = after.stores.flatMap(({ claims }) => claims).some(({ pid }) => pid === row.identity.pid);
-      if (claimed) table.hidden.push(row.identity.pid);
+      const announced = after.stores
+        .flatMap(({ announcements }) => announcements)
+        .some(({ pid }) => pid === row.identity.pid);
+      if (announced) table.hidden.push(row.identity.pid);
       return after;
     }
     case "listing": {
@@ -301,7 +315,7 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       return after;
     }
     case "nameless": {
-      // Its first line told whose it is.
+      // Its first line named its session.
       const failed = pick(after.stores.filter(({ rows }) => rows.length > 0));
       const row = failed?.rows[choice % failed.rows.length];
       if (failed === undefined || row === undefined) return null;
@@ -312,31 +326,35 @@ export function failOne(before: Evidence, kind: FailureKind, choice: number): Ev
       ];
       return after;
     }
-    case "claim": {
-      // Unread, the word of a process that nobody here can see looks like a dead one's: that is not held against it.
-      const word = pick(after.stores.flatMap(({ claims }) => claims).filter((one) => isSeenFrom(one, table)));
+    case "announcement": {
+      // An unread announcement of an invisible process looks like that of a dead one, so it is allowed here.
+      const word = pick(
+        after.stores.flatMap(({ announcements }) => announcements).filter((one) => isSeenFrom(one, table)),
+      );
       if (word === undefined) return null;
       word.reading = unread(
-        problem("claim-unreadable", word.reading.ok ? word.reading.value.source : word.reading.problem.source),
+        problem("announcement-unreadable", word.reading.ok ? word.reading.value.source : word.reading.problem.source),
       );
       return after;
     }
-    case "claims": {
-      const failed = pick(after.stores.filter(({ claims }) => claims.length > 0));
+    case "announcements": {
+      const failed = pick(after.stores.filter(({ announcements }) => announcements.length > 0));
       if (failed === undefined) return null;
-      failed.claims = [{ pid: anyPid, uid: null, reading: unread(problem("claim-unreadable", `${failed.home}/live`)) }];
+      failed.announcements = [
+        { pid: anyPid, uid: null, reading: unread(problem("announcement-unreadable", `${failed.home}/live`)) },
+      ];
       return after;
     }
-    case "host": {
-      const silent = pick(after.hosts);
+    case "server": {
+      const silent = pick(after.servers);
       if (silent === undefined) return null;
-      silent.answer = unread(problem("host-silent", silent.address));
+      silent.answer = unread(problem("server-silent", silent.address));
       return after;
     }
   }
 }
 
-const isSeenFrom = ({ pid, reading }: Store["claims"][number], { rows, namespace }: ProcessTable): boolean =>
+const isSeenFrom = ({ pid, reading }: Store["announcements"][number], { rows, namespace }: ProcessTable): boolean =>
   !reading.ok ||
   reading.value.namespace === null ||
   reading.value.namespace === namespace.id ||
@@ -377,23 +395,23 @@ export function shuffled(whole: Evidence, keys: readonly number[]): Evidence {
       table === null
         ? processes
         : read({ ...table, rows: mix(table.rows), gaps: mix(table.gaps), hidden: mix(table.hidden) }),
-    stores: mix(whole.stores).map((one) => ({ ...one, rows: mix(one.rows), claims: mix(one.claims) })),
-    hosts: mix(whole.hosts).map((one) => (one.answer.ok ? { ...one, answer: read(mix(one.answer.value)) } : one)),
+    stores: mix(whole.stores).map((one) => ({ ...one, rows: mix(one.rows), announcements: mix(one.announcements) })),
+    servers: mix(whole.servers).map((one) => (one.answer.ok ? { ...one, answer: read(mix(one.answer.value)) } : one)),
     problems: mix(whole.problems),
   };
 }
 
 /** Every text that could honestly have become an id. */
-export function idsIn({ stores, hosts, processes }: Evidence): Set<string> {
+export function idsIn({ stores, servers, processes }: Evidence): Set<string> {
   const ids = new Set<string>();
-  for (const { rows, claims } of stores) {
+  for (const { rows, announcements } of stores) {
     for (const { id, reading } of rows) {
       ids.add(id);
       for (const also of reading.ok ? [reading.value.parent, reading.value.continuedBy] : []) if (also) ids.add(also);
     }
-    for (const { reading } of claims) if (reading.ok) ids.add(reading.value.session);
+    for (const { reading } of announcements) if (reading.ok) ids.add(reading.value.session);
   }
-  for (const { answer } of hosts) for (const { id } of answer.ok ? answer.value : []) ids.add(id);
+  for (const { answer } of servers) for (const { id } of answer.ok ? answer.value : []) ids.add(id);
   for (const { detail } of processes.ok ? processes.value.rows : []) {
     for (const text of detail?.argv ?? []) ids.add(text);
     for (const path of detail?.lockedFiles ?? []) ids.add(path.replace(/^.*\/|\.lock$/g, ""));

@@ -15,10 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { claudeCode } from "../../src/adapters/claude-code.ts";
-import { readCounts } from "../../src/observe/counts.ts";
+import { claudeCode } from "../../src/agents/claude-code/index.ts";
 import { recordAt } from "../../src/observe/records.ts";
-import { readTotals } from "../../src/observe/totals.ts";
+import { readCounts, readTotals } from "../../src/observe/usage/read-counts.ts";
 
 setDefaultTimeout(60_000);
 
@@ -60,7 +59,7 @@ const aDeed = fc.oneof(
   fc.tuple(fc.constantFrom("cut", "change", "damage what is kept", "forget"), aFile, fc.constantFrom("", "x")),
 );
 
-test("any deeds, counted after each", () => {
+test("totals stay right after every sequence of changes to a record", () => {
   let world = 0;
   fc.assert(
     fc.property(fc.array(aDeed, { maxLength: 25 }), fc.nat(), (deeds, salt) => {

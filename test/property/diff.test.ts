@@ -5,7 +5,7 @@ import { deriveSessions } from "../../src/core/derive.ts";
 import { applyToSessions, diffLists } from "../../src/core/diff.ts";
 import type { Evidence } from "../../src/core/evidence.ts";
 import type { Session, SessionList } from "../../src/core/session.ts";
-import { claim, evidence, process as processRow, record, rules, store } from "../unit/core/world.ts";
+import { announcement, evidence, process as processRow, record, rules, store } from "../unit/core/build-evidence.ts";
 import { anyEvidence } from "./arbitrary-evidence.ts";
 
 setDefaultTimeout(60_000);
@@ -36,7 +36,7 @@ const shuffledList = (list: SessionList, seed: number): SessionList => ({
 });
 
 describe("for any two lists", () => {
-  test("the first with the changes applied is the second", () => {
+  test("applying the changes to the first list gives the second", () => {
     fc.assert(
       fc.property(anyEvidence, anyEvidence, (one, two) => {
         const [before, after] = [derive(one), derive(two)];
@@ -47,7 +47,7 @@ describe("for any two lists", () => {
     );
   });
 
-  test("the order of their sessions does not matter", () => {
+  test("the order of the sessions does not matter", () => {
     fc.assert(
       fc.property(anyEvidence, anyEvidence, fc.nat(1000), (one, two, seed) => {
         const [before, after] = [derive(one), derive(two)];
@@ -59,7 +59,7 @@ describe("for any two lists", () => {
     );
   });
 
-  test("nothing changed: no changes, also between two looks at the same world", () => {
+  test("two answers from the same evidence have no changes between them", () => {
     fc.assert(
       fc.property(anyEvidence, (seen) => {
         const nothing = { sessions: [], problems: { began: [], ended: [] } };
@@ -69,7 +69,7 @@ describe("for any two lists", () => {
     );
   });
 
-  test("the changes back undo the changes", () => {
+  test("the changes from the second list to the first undo the changes", () => {
     fc.assert(
       fc.property(anyEvidence, anyEvidence, (one, two) => {
         const [before, after] = [derive(one), derive(two)];
@@ -86,15 +86,15 @@ describe("for any two lists", () => {
 const keysOf = ({ before, after }: { before: Session | null; after: Session | null }) =>
   [before, after].map((session) => session && [session.agent, session.home, session.id, session.status.state]);
 
-const named = [store("speaker", [record("s1")], [claim(10, "s1")])];
+const named = [store("speaker", [record("s1")], [announcement(10, "s1")])];
 
-test("a process that is listed without a session, and then with one, is one change", () => {
+test("a process that gets its session is one change", () => {
   const processes = [processRow(10, "speaker")];
   const { sessions } = diffLists(derive(evidence({ processes })), derive(evidence({ processes, stores: named })));
   expect(sessions.map(({ before, after }) => [before?.id, after?.id])).toEqual([[null, "s1"]]);
 });
 
-test("a process that sleeps instead of runs has not changed its session; a suspended one has", () => {
+test("a process that goes to sleep does not change its session; a suspended process does", () => {
   const seen = (state: string): SessionList =>
     derive(evidence({ processes: [processRow(10, "speaker", { state })], stores: named }));
   expect(diffLists(seen("R"), seen("S")).sessions).toEqual([]);

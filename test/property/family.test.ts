@@ -1,17 +1,27 @@
-// What must hold for every family, however odd the table: few pids, few sessions, everything is somebody's child and carries
-// somebody's mark. A failure prints its seed and path.
+// Properties of every family, for random process tables with few pids and few sessions, in which every process has a parent and
+// a mark. A failure prints its seed and path.
 import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { type Family, familyOf } from "../../src/core/family.ts";
 import { isLive, type ProcessRow, type ProcessTable } from "../../src/core/process.ts";
 import type { Session } from "../../src/core/session.ts";
-import { ago, boot, claim, derive, me, ownNamespace, record, process as row, store } from "../unit/core/world.ts";
+import {
+  ago,
+  announcement,
+  boot,
+  derive,
+  me,
+  ownNamespace,
+  record,
+  process as row,
+  store,
+} from "../unit/core/build-evidence.ts";
 
 setDefaultTimeout(60_000);
 const wanted = process.env["PROPERTY_SEED"] ?? "20261116";
 fc.configureGlobal({ seed: wanted === "fresh" ? Date.now() : Number(wanted) });
 
-const childMarks = new Map([["speaker", "SPEAKER_SESSION"]]);
+const sessionVariables = new Map([["speaker", "SPEAKER_SESSION"]]);
 const pids = [10, 11, 12, 13, 14, 15, 16, 17];
 const sessionIds = ["s1", "s2", "s3"];
 const launchIds = ["L1", "L2"];
@@ -56,19 +66,21 @@ const aCase: fc.Arbitrary<Case> = fc
         row(1, "speaker", { name: "init", parent: 0, argv: ["init"], startedAt: ago(99), env: {} }),
         ...all,
       ]),
-    claimed: fc.array(fc.constantFrom(...sessionIds), { minLength: pids.length, maxLength: pids.length }),
+    announced: fc.array(fc.constantFrom(...sessionIds), { minLength: pids.length, maxLength: pids.length }),
     which: fc.nat(20),
     launches: fc.subarray(launchIds),
     callers: fc.subarray(pids, { maxLength: 3 }),
   })
-  .map(({ rows, claimed, which, launches, callers }) => {
+  .map(({ rows, announced, which, launches, callers }) => {
     const agents = rows.filter(({ name }) => name === "speaker");
-    const claims = agents.map(({ identity: { pid, start } }, at) => claim(pid, claimed[at] ?? "s1", { start }));
+    const announcements = agents.map(({ identity: { pid, start } }, at) =>
+      announcement(pid, announced[at] ?? "s1", { start }),
+    );
     const stores = [
       store(
         "speaker",
         sessionIds.map((id) => record(id)),
-        claims,
+        announcements,
       ),
     ];
     const { sessions } = derive({ processes: rows, stores });
@@ -87,12 +99,12 @@ const tableOf = (rows: ProcessRow[]): ProcessTable => ({
 });
 
 const familyIn = ({ rows, sessions, session, launches, callers }: Case): Family =>
-  familyOf(session, sessions, tableOf(rows), { childMarks, launches }, callers);
+  familyOf(session, sessions, tableOf(rows), { sessionVariables, launches }, callers);
 
 const pidOf = ({ identity }: ProcessRow): number => identity.pid;
 const pidsOf = (session: Session): number[] => session.processes.map(pidOf);
 
-/** Itself and all above, as the kernel tells it; nobody is younger than its child. */
+/** The process and all its ancestors, by the kernel's data; no ancestor is younger than its child. */
 function lineage(of: ProcessRow, rows: ProcessRow[]): ProcessRow[] {
   const found = [of];
   for (const each of found) {
@@ -110,21 +122,24 @@ const holds = (name: string, check: (given: Case, family: Family) => void, numRu
     );
   });
 
-holds("nobody is both a member and left over, or either of them twice", (_given, { members, leftovers }) => {
+holds("each process is at most once a member or a leftover", (_given, { members, leftovers }) => {
   const all = [...members, ...leftovers.map((left) => left.row)].map(pidOf);
   expect(new Set(all).size).toBe(all.length);
 });
 
-holds("owners, callers and the dead are neither", ({ session, callers }, { members, leftovers }) => {
-  for (const each of [...members, ...leftovers.map((left) => left.row)])
-    expect([isLive(each), callers.has(pidOf(each)), pidsOf(session).includes(pidOf(each))]).toEqual([
-      true,
-      false,
-      false,
-    ]);
-});
+holds(
+  "owners, callers and dead processes are neither members nor leftovers",
+  ({ session, callers }, { members, leftovers }) => {
+    for (const each of [...members, ...leftovers.map((left) => left.row)])
+      expect([isLive(each), callers.has(pidOf(each)), pidsOf(session).includes(pidOf(each))]).toEqual([
+        true,
+        false,
+        false,
+      ]);
+  },
+);
 
-holds("nobody that is neither below the owner nor, itself or above, marked", (given, { members, leftovers }) => {
+holds("each member or leftover is below the owner, or it or an ancestor is marked", (given, { members, leftovers }) => {
   const { rows, session, launches } = given;
   const own = new Set([
     ...launches,
@@ -211,7 +226,7 @@ holds("nothing below a process that stays is ended", ({ rows, session }, { membe
   }
 });
 
-test("the order of the table changes nothing", () => {
+test("the order of the process table does not change the answer", () => {
   const sets = ({ members, leftovers }: Family) => ({
     members: members.map(pidOf).sort(),
     left: leftovers.map((each) => pidOf(each.row)).sort(),
@@ -231,27 +246,27 @@ test("the order of the table changes nothing", () => {
   );
 });
 
-test("the worlds are odd enough: families, leftovers, strangers of every kind come up", () => {
+test("the random process tables contain members, leftovers and unrelated processes of every kind", () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(aCase, (given) => {
       const { members, leftovers } = familyIn(given);
       if (members.length > 1) seen.add("members");
-      for (const { why } of leftovers) seen.add(why.replace(/\b(s|L)?\d+\b|\/dev.*$/g, "…").replace(/: .*$/, ""));
+      for (const { why } of leftovers) seen.add(why.code === "window" ? `${why.code} ${why.kind}` : why.code);
     }),
     { numRuns: 1500 },
   );
   expect([...seen].sort()).toEqual([
-    "a browser",
-    "a daemon",
-    "a shared service",
-    "a terminal multiplexer",
-    "a tool of the live session …",
-    "below a process that stays",
-    "it belongs to the launch …",
-    "it has a terminal of its own",
-    "it has the session …",
+    "below-spared-process",
+    "daemon",
+    "has-session",
+    "has-terminal",
     "members",
-    "the terminal of pid … depends on it",
+    "multiplexer",
+    "of-launch",
+    "of-session",
+    "shared-service",
+    "terminal-depends-on-it",
+    "window browser",
   ]);
 });

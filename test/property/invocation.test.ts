@@ -2,11 +2,11 @@
 // to an option, or stands behind `--`.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Order } from "../../src/adapters/invocation.ts";
-import { adapters } from "../../src/adapters/registry.ts";
-import { AgentctlError } from "../../src/core/problem.ts";
+import type { Order } from "../../src/agents/invocation.ts";
+import { adapters } from "../../src/agents/registry.ts";
+import { Failure } from "../../src/core/failure.ts";
 
-const place = { home: "/home/me/data", own: "/home/me/.agentctl/support", cwd: "/home/me/project", at: 0 };
+const where = { home: "/home/me/data", supportFolder: "/home/me/.agentctl/support", cwd: "/home/me/project", at: 0 };
 
 /** Told apart from every word of ours by its number. */
 const aValue = fc
@@ -23,13 +23,13 @@ const anOrder: fc.Arbitrary<{ order: Order; values: string[] }> = fc
     from: aValue,
   })
   .map(({ kind, session, from, ...facts }) => {
-    const order = { ...facts, extra: ["--own", "word"] };
+    const order = { ...where, ...facts, extra: ["--own", "word"] };
     const values = [facts.prompt, session, from, ...(facts.model === null ? [] : [facts.model])];
     if (kind === "fork") return { order: { ...order, kind, from, session }, values };
     return { order: { ...order, kind, session }, values };
   });
 
-/** What the agent would take for an option although somebody else has chosen it. */
+/** A value from elsewhere that the agent would take for an option. */
 function optionsAmong(words: readonly string[], values: readonly string[]): string[] {
   const end = words.indexOf("--");
   const before = end === -1 ? words : words.slice(0, end);
@@ -42,7 +42,7 @@ function builtOrRefused(build: () => readonly string[] | null): readonly string[
   try {
     return build() ?? [];
   } catch (error) {
-    if (error instanceof AgentctlError && error.code === "usage") return [];
+    if (error instanceof Failure && error.code === "looks-like-option") return [];
     throw error;
   }
 }
@@ -52,13 +52,13 @@ test.each(adapters.map(({ agent, invocation }) => [agent, invocation] as const))
     fc.property(anOrder, ({ order, values }) => {
       const session = order.session ?? "";
       const preparation = builtOrRefused(() => {
-        const needed = invocation.prepare?.(session, order, place) ?? null;
+        const needed = invocation.prepare?.(session, order) ?? null;
         return needed?.kind === "command" ? [...needed.arguments("/file"), ...needed.undo] : [];
       });
       const all = [
-        builtOrRefused(() => invocation.headless(order, place)),
-        builtOrRefused(() => invocation.interface({ ...order, prompt: null }, place)),
-        builtOrRefused(() => invocation.ownStop(session)),
+        builtOrRefused(() => invocation.headless(order)),
+        builtOrRefused(() => invocation.interface({ ...order, prompt: null })),
+        builtOrRefused(() => invocation.ownStop?.(session) ?? null),
         preparation,
       ];
       expect(all.flatMap((words) => optionsAmong(words, values))).toEqual([]);
@@ -67,8 +67,16 @@ test.each(adapters.map(({ agent, invocation }) => [agent, invocation] as const))
   );
 });
 
-test("values without a dash reach every agent as they are", () => {
-  const order: Order = { model: "m-1", permission: null, prompt: "do it", extra: [], kind: "new", session: "s-1" };
-  for (const { agent, invocation } of adapters.filter(({ host }) => host?.create === undefined))
-    expect([agent, invocation.headless(order, place).some((word) => word.endsWith("m-1"))]).toEqual([agent, true]);
+test("values without a leading dash reach every agent unchanged", () => {
+  const order: Order = {
+    ...where,
+    model: "m-1",
+    permission: null,
+    prompt: "do it",
+    extra: [],
+    kind: "new",
+    session: "s-1",
+  };
+  for (const { agent, invocation } of adapters.filter(({ server }) => server?.create === undefined))
+    expect([agent, invocation.headless(order).some((word) => word.endsWith("m-1"))]).toEqual([agent, true]);
 });

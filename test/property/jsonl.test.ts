@@ -29,7 +29,7 @@ function withBytes<T>(content: Buffer, read: (fd: number) => T): T {
 
 const texts = (lines: Iterable<Buffer | null>): (string | null)[] =>
   [...lines].map((line) => line?.toString("latin1") ?? null);
-/** Those who look at each line before the next one. */
+/** Readers that process each line before the next one. */
 const passing = (lines: Iterable<Buffer | null>): (string | null)[] =>
   Array.from(lines, (line) => line?.toString("latin1") ?? null);
 const forward = (content: Buffer) =>
@@ -75,8 +75,8 @@ const aContent = fc
   .record({ lines: fc.array(aLine, { maxLength: 8 }), rest: fc.constantFrom("", "", "torn", "x".repeat(chunkBytes)) })
   .map(({ lines, rest }) => Buffer.from(lines.map((line) => `${line}\n`).join("") + rest));
 
-describe("random content", () => {
-  test("forward is the split", () => {
+describe("a file of random lines", () => {
+  test("reading forward gives the lines in order", () => {
     fc.assert(
       fc.property(aContent, (content) => {
         expect(forward(content)).toEqual(split(content));
@@ -84,7 +84,7 @@ describe("random content", () => {
     );
   });
 
-  test("backward is the split reversed", () => {
+  test("reading backward gives the lines in reverse order", () => {
     fc.assert(
       fc.property(aContent, (content) => {
         expect(filled(backward(content))).toEqual(filled(split(content).reverse()));
@@ -92,7 +92,7 @@ describe("random content", () => {
     );
   });
 
-  test("backward up to a limit gives the last lines, each of them whole", () => {
+  test("reading backward up to a limit gives the last whole lines", () => {
     fc.assert(
       fc.property(aContent, fc.nat(3 * chunkBytes), (content, most) => {
         const some = filled(backward(content, most));
@@ -101,7 +101,7 @@ describe("random content", () => {
     );
   });
 
-  test("a file that is shorter than it was said to be ends early and does not hang", () => {
+  test("reading a file that has become shorter ends early and does not hang", () => {
     fc.assert(
       fc.property(aContent, fc.integer({ min: 1, max: 2 * chunkBytes }), (content, more) => {
         const grown = withBytes(content, (fd) => texts(linesForward(fd, content.length + more)));
@@ -113,13 +113,13 @@ describe("random content", () => {
   });
 });
 
-describe("lines with one of some texts in them", () => {
+describe("lines that contain one of several texts", () => {
   const someTexts = fc.array(fc.constantFrom("a", "{", "xx", "ax", "}\r", "x\u0001", "torn", '"a":'), {
     minLength: 1,
     maxLength: 4,
   });
 
-  test("are those of the split that have one", () => {
+  test("are found completely and in order", () => {
     fc.assert(
       fc.property(aContent, someTexts, (content, sought) => {
         const expected = split(content).filter((line) => sought.some((text) => line.includes(text)));
@@ -129,7 +129,7 @@ describe("lines with one of some texts in them", () => {
     );
   });
 
-  test("are the same however little is read at once", () => {
+  test("are the same for every size of the read buffer", () => {
     const few: Read = (fd, into, offset, length, position) => readSync(fd, into, offset, Math.min(length, 7), position);
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "ab", "b".repeat(9), "", "{}\n{}"), { maxLength: 20 }), (lines) => {
@@ -151,12 +151,12 @@ describe("lines with one of some texts in them", () => {
     ['{"is_done"', false],
     ['_done":true', false],
     ['{"is_done":false,"in":{"is_done":true}}', true],
-  ])("a key with a value, in %s: %p", (line, isFound) => {
+  ])("are found by a key with a value, in %s: %p", (line, isFound) => {
     const content = Buffer.from(`${line}\n{}\n${line}\n`);
     expect(linesWith(content, content.length, ['"is_done":true'])).toEqual(isFound ? [line, line] : []);
   });
 
-  test("too long ones are passed over, in the middle, at the end, and in a row", () => {
+  test("are skipped if they are too long, in the middle, at the end and in a row", () => {
     const long = (bytes: number) => `a${"x".repeat(bytes - 2)}a\n`;
     const content = Buffer.from(
       `a1\n${long(longestLine + 1)}${long(longestLine + 9_999_999)}a2\n${long(longestLine)}b\na3\n`,
@@ -167,7 +167,7 @@ describe("lines with one of some texts in them", () => {
     expect(withBytes(torn, (fd) => linesWith(fd, torn.length, ["a"]))).toEqual(["a1"]);
   });
 
-  test("of a file that has become shorter it says how far it came", () => {
+  test("are reported up to the end of a file that has become shorter", () => {
     const content = Buffer.from("a\na\n");
     const end = withBytes(content, (fd) => eachLineWith([needleOf("a")], [fd, 2, 100], () => {}));
     expect(end).toBe(content.length);
@@ -195,7 +195,7 @@ describe("shapes", () => {
   });
 });
 
-describe("a line that is too long is null, and its neighbours are read", () => {
+describe("a line that is too long is null, and the lines beside it are read", () => {
   const around = (bytes: number) => Buffer.from(`before\n${"x".repeat(bytes)}\nafter\n`);
   const summary = (lines: (string | null)[]) =>
     lines.map((line) => (line !== null && line.length > 9 ? line.length : line));
@@ -209,7 +209,7 @@ describe("a line that is too long is null, and its neighbours are read", () => {
     expect(summary(backward(around(bytes)))).toEqual(["after", middle, "before"]);
   });
 
-  test("at the start, at the end, and torn", () => {
+  test("at the start, at the end, and cut off", () => {
     const long = "x".repeat(longestLine + 1);
     expect(backward(Buffer.from(`${long}\nafter\n`))).toEqual(["after", null]);
     expect(backward(Buffer.from(`before\n${long}\n`))).toEqual([null, "before"]);
@@ -218,7 +218,7 @@ describe("a line that is too long is null, and its neighbours are read", () => {
   });
 });
 
-test("two who read at once, each line by line, do not get in each other's way", () => {
+test("two readers of one file do not disturb each other", () => {
   const content = Buffer.from(
     Array.from({ length: 3_000 }, (_, number) => `line ${number} ${"x".repeat(20)}\n`).join(""),
   );

@@ -58,7 +58,7 @@ const nasty = fc.string({
 });
 
 describe("printable", () => {
-  test("holds nothing that a terminal obeys", () => {
+  test("leaves no control sequence in a text", () => {
     fc.assert(
       fc.property(nasty, (text) => {
         expect(printable(text)).not.toMatch(obeyed);
@@ -68,7 +68,7 @@ describe("printable", () => {
     );
   });
 
-  test("of a painted text: our own sequences in our own order, and nothing else that is obeyed", () => {
+  test("leaves only our own color sequences in a colored text, in their order", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.constantFrom(...controls), nasty), { minLength: 1, maxLength: 8 }), (parts) => {
         const printed = printable(parts.map(([control, text]) => `${sealed(control)}${text}`).join(""));
@@ -79,7 +79,7 @@ describe("printable", () => {
     );
   });
 
-  test("leaves plain text as it is, painted or not", () => {
+  test("does not change plain text, colored or not", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom("a", " ", "\n", "\t", "é", "漢", "🥊", "…", "·") }), (text) => {
         expect(printable(text)).toBe(text);
@@ -88,7 +88,7 @@ describe("printable", () => {
     );
   });
 
-  test("a seal of another process is no seal", async () => {
+  test("does not accept color marks of another process", async () => {
     const script =
       'const { sealed } = await import("./src/sys/stdout.ts"); await Bun.write(Bun.stdout, sealed("red"));';
     const child = Bun.spawn([process.execPath, "-e", script], { cwd: join(import.meta.dir, "../.."), stdout: "pipe" });
@@ -102,11 +102,11 @@ describe("an error that no caller awaits", () => {
   test.each([
     ["in a timer", "setTimeout(() => { throw new Error(evil); }, 1)"],
     ["in a promise", "void Promise.reject(new Error(evil))"],
-  ])("%s is printed like every other one, and fails the command", async (_where, act) => {
+  ])("%s is printed like every other error and fails the command", async (_where, act) => {
     const script = `
       const evil = "evil \\x1b]52;c;aGk=\\x07 \\u009b31m \\u202e end";
       const { perform } = await import("./src/cli/perform.ts");
-      process.exit(await perform(async () => { ${act}; await new Promise(() => setInterval(() => {}, 1000)); return 0; }));`;
+      process.exit(await perform(async () => { ${act}; await new Promise(() => setInterval(() => {}, 1000)); return 0; }, []));`;
     const child = Bun.spawn([process.execPath, "-e", script], { cwd: join(import.meta.dir, "../.."), stderr: "pipe" });
     const [err, code] = [await child.stderr.text(), await child.exited];
     expect({ code, isOurs: err.startsWith("agentctl: this should not happen: Error: evil  ") }).toEqual({

@@ -1,10 +1,10 @@
-// A process of our own uid in namespaces of its own may be confined on purpose: it speaks for itself and for nobody outside.
+// A process of our uid in its own namespaces may be a sandbox: it is believed about itself, not about processes outside.
 
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isAlive, Stage, Tmux, until } from "../cli/live.ts";
-import { binary } from "../cli/world.ts";
+import { binary } from "../cli/test-home.ts";
+import { isAlive, ServerTestHome, Tmux, until } from "../cli/test-home-servers.ts";
 
 const startOf = (pid: number): string => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[19] ?? "";
 const bootId = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -13,7 +13,7 @@ const spaceOf = (pid: number | "self", kind: string): string => readlinkSync(`/p
 const sandbox = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child"];
 
 /** A demo agent in a sandbox that shares our files, and its pid as we see it. */
-async function confinedAgent(stage: Stage, home: string, id: string): Promise<number> {
+async function confinedAgent(stage: ServerTestHome, home: string, id: string): Promise<number> {
   const child = Bun.spawn([...sandbox, binary, "demo-agent", "--session-id", id, "prompt:x", "end", "idle"], {
     env: { ...stage.env, DEMO_AGENT_HOME: home },
     cwd: stage.folder("work"),
@@ -29,25 +29,31 @@ async function confinedAgent(stage: Stage, home: string, id: string): Promise<nu
 }
 
 describe("a home that only a confined process names", () => {
-  test("its announcement about a process outside is not believed; what it says of itself is", async () => {
-    await using stage = new Stage();
+  test("is believed about that process, and not about a process outside", async () => {
+    await using stage = new ServerTestHome();
     const [own, forged] = [crypto.randomUUID(), crypto.randomUUID()];
     const home = stage.folder("sandbox-home");
     const victim = Bun.spawn(["sleep", "600"], { env: stage.env, stdio: ["ignore", "ignore", "ignore"] });
     mkdirSync(join(home, "live"), { recursive: true });
-    const claim = { session: forged, pid: victim.pid, start: startOf(victim.pid), boot: bootId() };
-    writeFileSync(join(home, "live", `${victim.pid}.json`), JSON.stringify(claim));
+    const announcement = { session: forged, pid: victim.pid, start: startOf(victim.pid), boot: bootId() };
+    writeFileSync(join(home, "live", `${victim.pid}.json`), JSON.stringify(announcement));
     const pid = await confinedAgent(stage, home, own);
     const row = await stage.until(own, "idle");
     expect([row.link, row.process?.pid]).toEqual(["announced", pid]);
     const { code } = await stage.run(["stop", forged]);
     expect([code, isAlive(victim.pid)]).toEqual([8, true]);
+    const { sessions } = await stage.list();
+    expect(sessions.find(({ id }) => id === forged)).toMatchObject({
+      state: "unknown",
+      process: null,
+      reasonCode: "outside-sandbox",
+    });
     const { out } = await stage.run(["why", forged]);
-    expect(out).toContain(`process ${victim.pid} is outside of the sandbox`);
+    expect(out).toContain(`pid ${victim.pid} runs outside`);
   });
 
-  test("is believed about processes outside once a process outside names it, too", async () => {
-    await using stage = new Stage();
+  test("is believed about processes outside when one of them names it, too", async () => {
+    await using stage = new ServerTestHome();
     const home = stage.folder("shared-home");
     const [own, outside] = [crypto.randomUUID(), crypto.randomUUID()];
     await confinedAgent(stage, home, own);
@@ -58,8 +64,8 @@ describe("a home that only a confined process names", () => {
   });
 });
 
-test("the tag of a confined session does not make another launch's processes its own", async () => {
-  await using stage = new Stage();
+test("the tag of a confined session does not announcement the processes of another launch", async () => {
+  await using stage = new ServerTestHome();
   const id = crypto.randomUUID();
   const tag = { AGENTCTL_TAG: "20260101-000000-aaaa" };
   const tool = Bun.spawn(["sleep", "600"], {
@@ -81,8 +87,8 @@ test("the tag of a confined session does not make another launch's processes its
   expect(isAlive(tool.pid)).toBe(true);
 });
 
-test("no tmux server is asked for a confined process", async () => {
-  await using stage = new Stage();
+test("tmux is not asked about a confined process", async () => {
+  await using stage = new ServerTestHome();
   const tmux = new Tmux(stage);
   const id = crypto.randomUUID();
   const words = [...sandbox, binary, "demo-agent", "--session-id", id, "prompt:x", "end", "idle"];

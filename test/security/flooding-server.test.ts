@@ -1,4 +1,4 @@
-// A server that never stops talking must not fill our memory before the deadline of the conversation is over.
+// A server that never stops sending must not fill our memory before the deadline.
 import { expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -47,19 +47,19 @@ async function heard(line: Conversation, question: string): Promise<string> {
   }
 }
 
-test("an answer over HTTP has a limit", async () => {
+test("an HTTP response has a size limit", async () => {
   using server = await listen(null, (socket) => socket.write("HTTP/1.1 200 OK\r\n\r\n"));
   const line = openHttp(`http://127.0.0.1:${server.port}`, null);
   expect(await heard(line, JSON.stringify({ method: "GET", path: "/" }))).toContain(refusal);
 });
 
-test("an answer over a plain socket has a limit", async () => {
+test("a response over a plain socket has a size limit", async () => {
   const path = join(tmpdir(), `agentctl-flood-${crypto.randomUUID()}.sock`);
   using _server = await listen(path, () => {});
   expect(await heard(openPlainSocket(path), "status\n")).toContain(refusal);
 });
 
-test("the messages of a WebSocket have a limit together", async () => {
+test("the messages of one WebSocket have a size limit together", async () => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

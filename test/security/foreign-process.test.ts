@@ -1,13 +1,13 @@
-// A process that another user started is not ours, whatever rights its program gives it: nothing in its environment is used.
+// A process that another user started is not ours, even if its program is setuid to us: its environment is not used.
 
 import { expect } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AtTerminal, isAlive, Stage, statusOf, until } from "../cli/live.ts";
+import { AtTerminal, isAlive, ServerTestHome, statusOf, until } from "../cli/test-home-servers.ts";
 import { asOther, OtherFolder, otherUid, testAsOther } from "./other-user.ts";
 
 /** A setuid program of ours under an agent's name: run by the other user, it has our effective uid and their environment. */
-function setuidAgent(stage: Stage): string {
+function setuidAgent(stage: ServerTestHome): string {
   // The other user must be able to reach the program.
   chmodSync(stage.root, 0o755);
   const program = join(stage.folder("bin"), "claude");
@@ -17,7 +17,7 @@ function setuidAgent(stage: Stage): string {
 }
 
 /** Runs the program as the other user, at a terminal, and waits until it has our effective uid. */
-async function runAsOther(stage: Stage, program: string, env: Record<string, string>): Promise<AtTerminal> {
+async function runAsOther(stage: ServerTestHome, program: string, env: Record<string, string>): Promise<AtTerminal> {
   const process = new AtTerminal(stage, asOther(program, "600"), { env });
   await until("the setuid program", () => isOthersWithOurRights(process.pid));
   return process;
@@ -27,7 +27,7 @@ async function runAsOther(stage: Stage, program: string, env: Record<string, str
 const isOthersWithOurRights = (pid: number): boolean => statusOf(pid, "Uid").startsWith(`${otherUid}\t0\t`);
 
 /** A tmux in PATH that only writes down how it was called. */
-function recordingTmux(stage: Stage): { path: string; calls(): string } {
+function recordingTmux(stage: ServerTestHome): { path: string; calls(): string } {
   const folder = stage.folder("fake-tmux");
   const log = join(folder, "calls");
   writeFileSync(join(folder, "tmux"), `#!/bin/sh\necho "$*" >>'${log}'\nexit 1\n`, { mode: 0o755 });
@@ -37,8 +37,8 @@ function recordingTmux(stage: Stage): { path: string; calls(): string } {
   };
 }
 
-testAsOther("no tmux server that another user's setuid process names is asked", async () => {
-  await using stage = new Stage();
+testAsOther("a tmux server in the environment of another user's setuid process is not asked", async () => {
+  await using stage = new ServerTestHome();
   using theirs = new OtherFolder();
   const socket = join(theirs.path, "tmux.sock");
   const hostile = Bun.spawn(asOther("tmux", "-f", "/dev/null", "-S", socket, "new-session", "-d", "cat"), {
@@ -57,9 +57,9 @@ testAsOther("no tmux server that another user's setuid process names is asked", 
 });
 
 testAsOther(
-  "no home that another user's setuid process names is read, and the process is not listed as ours",
+  "a home that another user's setuid process names is not read, and the process is not listed as ours",
   async () => {
-    await using stage = new Stage();
+    await using stage = new ServerTestHome();
     using theirs = new OtherFolder();
     const id = crypto.randomUUID();
     mkdirSync(join(theirs.path, "projects", "-x"), { recursive: true });
@@ -71,8 +71,8 @@ testAsOther(
   },
 );
 
-testAsOther("no tag that another user's setuid process carries makes it a member of our session", async () => {
-  await using stage = new Stage();
+testAsOther("a tag of another user's setuid process does not make it part of our session", async () => {
+  await using stage = new ServerTestHome();
   const agent = stage.start(["prompt:x", "end", "idle"]);
   await stage.until(agent.id, "idle");
   const tags = { AGENTCTL_TAG_SESSION: `demo:${agent.id}`, DEMO_AGENT_SESSION: agent.id };

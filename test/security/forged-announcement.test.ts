@@ -1,10 +1,10 @@
-// What another user's file says about our processes is not believed: it names no owner, and nothing is ended by it.
+// A file of another user is not believed about our processes: it makes no process an owner, and no process is stopped because of it.
 
 import { describe, expect } from "bun:test";
 import { chownSync, copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { argvOf, isAlive, Stage, until } from "../cli/live.ts";
-import { binary, type List } from "../cli/world.ts";
+import { binary, type List } from "../cli/test-home.ts";
+import { argvOf, isAlive, ServerTestHome, until } from "../cli/test-home-servers.ts";
 import { OtherFolder, otherUid, testAsOther } from "./other-user.ts";
 
 const startOf = (pid: number): string => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[19] ?? "";
@@ -65,7 +65,7 @@ const forgeries: Forgery[] = [
 ];
 
 /** A program of ours under this name. */
-async function victimCalled(name: string, stage: Stage): Promise<Bun.Subprocess> {
+async function victimCalled(name: string, stage: ServerTestHome): Promise<Bun.Subprocess> {
   const program = join(stage.folder("bin"), name);
   copyFileSync("/bin/sleep", program);
   const child = Bun.spawn([program, "600"], {
@@ -79,8 +79,8 @@ async function victimCalled(name: string, stage: Stage): Promise<Bun.Subprocess>
 
 describe("an announcement in another user's home", () => {
   for (const { agent, variable, id, name, forge } of forgeries)
-    testAsOther(`of ${agent} that names our process makes it nobody's session`, async () => {
-      await using stage = new Stage();
+    testAsOther(`of ${agent} that names our process does not link it to a session`, async () => {
+      await using stage = new ServerTestHome();
       using theirs = new OtherFolder();
       const victim = await victimCalled(name, stage);
       try {
@@ -90,33 +90,35 @@ describe("an announcement in another user's home", () => {
         expect(isAlive(victim.pid)).toBe(true);
         expect(answer).toMatchObject({ code: 8, out: "" });
         const { sessions } = JSON.parse((await stage.run(["list", "--json"], { env })).out) as List;
-        expect(sessions.find((each) => each.id === id)).toMatchObject({ state: "unknown", process: null });
+        expect(sessions.find((each) => each.id === id)).toMatchObject({
+          ...{ state: "unknown", process: null, reasonCode: "file-of-other-user" },
+        });
         const why = await stage.run(["why", id], { env });
-        expect(why.out).toContain(`the announcement is a file of uid ${otherUid}`);
+        expect(why.out).toContain(`by uid ${otherUid}`);
       } finally {
         victim.kill("SIGKILL");
       }
     });
 
-  testAsOther("to which a link in our own home leads is not believed either", async () => {
-    await using stage = new Stage();
+  testAsOther("behind a symbolic link in our home is not believed either", async () => {
+    await using stage = new ServerTestHome();
     using theirs = new OtherFolder();
     const agent = stage.start(["prompt:x", "end", "idle"]);
     await stage.until(agent.id, "idle");
     const forged = stage.record([{ type: "prompt", text: "x" }]);
-    const claim = { session: forged, pid: agent.pid, start: startOf(agent.pid), boot: bootId() };
-    theirFile(join(theirs.path, "claim.json"), claim);
+    const announcement = { session: forged, pid: agent.pid, start: startOf(agent.pid), boot: bootId() };
+    theirFile(join(theirs.path, "announcement.json"), announcement);
     const link = join(stage.home, "live", `${agent.pid}.json`);
     rmSync(link);
-    symlinkSync(join(theirs.path, "claim.json"), link);
+    symlinkSync(join(theirs.path, "announcement.json"), link);
     await stage.run(["stop", forged, "-y"]);
     expect(isAlive(agent.pid)).toBe(true);
     const row = (await stage.list()).sessions.find(({ id }) => id === forged);
     expect([row?.state === "running", row?.process]).toEqual([false, null]);
   });
 
-  testAsOther("that cannot be read leaves our sessions as they are", async () => {
-    await using stage = new Stage();
+  testAsOther("that cannot be read does not change our sessions", async () => {
+    await using stage = new ServerTestHome();
     const agent = stage.start(["prompt:x", "end", "idle"], { env: { DEMO_AGENT_HOME: stage.folder(".demo-agent") } });
     await stage.until(agent.id, "idle");
     const past = stage.record([
@@ -131,8 +133,8 @@ describe("an announcement in another user's home", () => {
 });
 
 describe("a record of another user", () => {
-  testAsOther("is not linked to our process by its arguments, and is no target of a stop", async () => {
-    await using stage = new Stage();
+  testAsOther("is not linked to our process by its arguments, and cannot be stopped", async () => {
+    await using stage = new ServerTestHome();
     const id = stage.record([{ type: "prompt", text: "x" }]);
     chownSync(join(stage.home, "sessions", `${id}.jsonl`), otherUid, otherUid);
     const agent = Bun.spawn([binary, "demo-agent", "--no-announce", "--resume", id, "idle"], {
@@ -152,8 +154,8 @@ describe("a record of another user", () => {
     }
   });
 
-  testAsOther("does not make what our sessions left behind its own", async () => {
-    await using stage = new Stage();
+  testAsOther("does not announcement processes that our sessions left behind", async () => {
+    await using stage = new ServerTestHome();
     const id = stage.record([
       { type: "prompt", text: "x" },
       { type: "end", outcome: "completed" },
@@ -174,8 +176,8 @@ describe("a record of another user", () => {
   });
 });
 
-testAsOther("the kernel lock on another user's file is no announcement", async () => {
-  await using stage = new Stage();
+testAsOther("a kernel lock on another user's file is not an announcement", async () => {
+  await using stage = new ServerTestHome();
   using theirs = new OtherFolder();
   const [mine, forged] = [crypto.randomUUID(), crypto.randomUUID()];
   const home = stage.folder("codex");

@@ -1,12 +1,12 @@
-// A repository that came from elsewhere can hold anything below its .git, also what looks like a removal of agentctl's that was
-// interrupted. Undoing that must not move a folder to a place that the repository chooses.
+// A repository from elsewhere may contain files that look like an interrupted worktree removal. Undoing it must not move a folder to
+// a path that the repository chose.
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type RepositoryWorld, repositoryWorld } from "../cli/repository.ts";
+import { createRepositoryHome, type RepositoryTestHome } from "../cli/test-home-repository.ts";
 
 /** A folder inside of the repository that claims to be a worktree, whose removal was interrupted. */
-function forge(here: RepositoryWorld, folder: string, { from, aside }: { from: string; aside: string }): void {
+function forge(here: RepositoryTestHome, folder: string, { from, aside }: { from: string; aside: string }): void {
   const admin = join(here.repository, ".git/worktrees/w");
   mkdirSync(admin, { recursive: true });
   mkdirSync(folder, { recursive: true });
@@ -20,9 +20,9 @@ function forge(here: RepositoryWorld, folder: string, { from, aside }: { from: s
 }
 
 test.each(["absolute", "relative", "through a link", "with .. in it"])(
-  "a forged mark of a removal moves nothing out of its folder: %s",
+  "a forged removal moves nothing out of its folder: %s",
   async (kind) => {
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     const target = here.folder("settings");
     const inside = join(here.repository, "payload");
     symlinkSync(target, join(here.repository, "link"));

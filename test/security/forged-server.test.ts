@@ -1,13 +1,13 @@
-// A server is asked, and told a secret, only if the socket and the process behind it are ours.
+// A server gets a request, and a secret, only if its socket and its process belong to us.
 
 import { describe, expect } from "bun:test";
 import { chownSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { Stage, until } from "../cli/live.ts";
-import type { List } from "../cli/world.ts";
+import type { List } from "../cli/test-home.ts";
+import { ServerTestHome, until } from "../cli/test-home-servers.ts";
 import { asOther, OtherFolder, otherUid, testAsOther } from "./other-user.ts";
 
-/** Listens, answers each line with the text, and writes down whatever it is told. */
+/** Listens, answers each line with the text, and records every line. */
 const server = `
 use IO::Socket::UNIX; my ($path, $answer, $log) = @ARGV; $SIG{PIPE} = "IGNORE";
 my $listener = IO::Socket::UNIX->new(Local => $path, Listen => 5) or die "$path: $!"; chmod 0777, $path;
@@ -22,19 +22,19 @@ async function serveAs(command: string[], path: string, answer: string, log: str
   return child;
 }
 
-describe("a socket below the home, under the number of our process", () => {
+describe("a socket in the home that is named after our process", () => {
   const answerOf = (id: string): string => JSON.stringify({ sessions: [{ id, activity: "working" }] });
 
-  testAsOther("that is another user's is not asked", async () => {
-    await using stage = new Stage();
+  testAsOther("is not used if it belongs to another user", async () => {
+    await using stage = new ServerTestHome();
     using theirs = new OtherFolder();
-    const hosts = join(theirs.path, "hosts");
-    mkdirSync(hosts);
-    chownSync(hosts, otherUid, otherUid);
+    const servers = join(theirs.path, "servers");
+    mkdirSync(servers);
+    chownSync(servers, otherUid, otherUid);
     const id = crypto.randomUUID();
     const victim = Bun.spawn(["sleep", "600"], { stdio: ["ignore", "ignore", "ignore"] });
     const log = join(theirs.path, "log");
-    const forged = await serveAs(asOther(), join(hosts, `${victim.pid}.sock`), answerOf(id), log);
+    const forged = await serveAs(asOther(), join(servers, `${victim.pid}.sock`), answerOf(id), log);
     try {
       const { out } = await stage.run(["list", "-a", "--json"], { env: { DEMO_AGENT_HOME: theirs.path } });
       expect((JSON.parse(out) as List).sessions).toEqual([]);
@@ -45,36 +45,33 @@ describe("a socket below the home, under the number of our process", () => {
     }
   });
 
-  testAsOther(
-    "in a folder that others may write, with our file but another user's listener, is not asked",
-    async () => {
-      await using stage = new Stage();
-      using theirs = new OtherFolder();
-      const hosts = join(theirs.path, "hosts");
-      mkdirSync(hosts);
-      chownSync(hosts, otherUid, otherUid);
-      const id = crypto.randomUUID();
-      const victim = Bun.spawn(["sleep", "600"], { stdio: ["ignore", "ignore", "ignore"] });
-      const [log, path] = [join(theirs.path, "log"), join(hosts, `${victim.pid}.sock`)];
-      const forged = await serveAs(asOther(), path, answerOf(id), log);
-      chownSync(path, 0, 0);
-      try {
-        const { out } = await stage.run(["list", "-a", "--json"], { env: { DEMO_AGENT_HOME: theirs.path } });
-        expect((JSON.parse(out) as List).sessions).toEqual([]);
-        expect(await Bun.file(log).text()).toBe("");
-      } finally {
-        forged.kill("SIGKILL");
-        victim.kill("SIGKILL");
-      }
-    },
-  );
-
-  testAsOther("on which another process of ours listens does not speak for it", async () => {
-    await using stage = new Stage();
-    mkdirSync(join(stage.home, "hosts"), { recursive: true });
+  testAsOther("is not used if another user listens on our file in a folder that others can write to", async () => {
+    await using stage = new ServerTestHome();
+    using theirs = new OtherFolder();
+    const servers = join(theirs.path, "servers");
+    mkdirSync(servers);
+    chownSync(servers, otherUid, otherUid);
     const id = crypto.randomUUID();
     const victim = Bun.spawn(["sleep", "600"], { stdio: ["ignore", "ignore", "ignore"] });
-    const path = join(stage.home, "hosts", `${victim.pid}.sock`);
+    const [log, path] = [join(theirs.path, "log"), join(servers, `${victim.pid}.sock`)];
+    const forged = await serveAs(asOther(), path, answerOf(id), log);
+    chownSync(path, 0, 0);
+    try {
+      const { out } = await stage.run(["list", "-a", "--json"], { env: { DEMO_AGENT_HOME: theirs.path } });
+      expect((JSON.parse(out) as List).sessions).toEqual([]);
+      expect(await Bun.file(log).text()).toBe("");
+    } finally {
+      forged.kill("SIGKILL");
+      victim.kill("SIGKILL");
+    }
+  });
+
+  testAsOther("is not used if another process of ours listens on it", async () => {
+    await using stage = new ServerTestHome();
+    mkdirSync(join(stage.home, "servers"), { recursive: true });
+    const id = crypto.randomUUID();
+    const victim = Bun.spawn(["sleep", "600"], { stdio: ["ignore", "ignore", "ignore"] });
+    const path = join(stage.home, "servers", `${victim.pid}.sock`);
     const other = await serveAs([], path, answerOf(id), join(stage.root, "log"));
     try {
       expect((await stage.list()).sessions).toEqual([]);

@@ -1,10 +1,10 @@
-// Looking at a repository runs no program that the repository names, and does not touch the network.
+// Reading a repository runs no program that the repository configures, and does not use the network.
 import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { git } from "../../src/control/git.ts";
-import { binary } from "../cli/world.ts";
+import { git } from "../../src/control/git/git.ts";
+import { binary } from "../cli/test-home.ts";
 import { type HostileRepository, hostileRepository } from "./hostile-repository.ts";
 import { otherUid, testAsOther } from "./other-user.ts";
 
@@ -32,7 +32,7 @@ const looking = ([id = ""]: readonly string[]): string[][] => [
   ["worktree", "prune", "--dry-run"],
 ];
 
-test("the traps are real: git itself runs them", async () => {
+test("plain git runs the planted programs, so the tests can fail", async () => {
   await using here = await hostileRepository();
   await here.setTraps();
   clear(here);
@@ -52,7 +52,7 @@ test("the traps are real: git itself runs them", async () => {
     expect(marks).toContain(name);
 });
 
-test("looking runs none of them", async () => {
+test("reading commands run none of them", async () => {
   await using here = await hostileRepository();
   await here.setTraps();
   clear(here);
@@ -62,7 +62,7 @@ test("looking runs none of them", async () => {
   }
 });
 
-test("what is compared is right all the same, and what could not be shown is said", async () => {
+test("the diff is still right, and names the files that it cannot show", async () => {
   await using here = await hostileRepository();
   await here.setTraps();
   clear(here);
@@ -75,13 +75,13 @@ test("what is compared is right all the same, and what could not be shown is sai
   expect(err).toContain("not in here: uncommitted changes in submodules: module\n");
 });
 
-test("removing a worktree runs none of them", async () => {
+test("worktree remove runs none of them", async () => {
   await using here = await hostileRepository();
   await here.setTraps();
   for (const id of here.ids) await here.agentctl("stop", id);
   clear(here);
   expect(await here.here("worktree", "remove", "a")).toMatchObject({ code: 5 });
-  // Its submodule is a repository of its own: not even --discard takes that along.
+  // Its submodule is a separate repository, which not even --discard removes.
   expect(await here.here("worktree", "remove", "a", "--discard", "-y")).toMatchObject({ code: 5 });
   for (const name of ["a", "b"]) rmSync(join(here.at(name), "module"), { recursive: true });
   expect(await here.here("worktree", "remove", "a", "--discard", "-y")).toMatchObject({ code: 0 });
@@ -89,7 +89,7 @@ test("removing a worktree runs none of them", async () => {
   expect(here.marks()).toEqual([]);
 });
 
-test("a clean worktree with a filter is removed, and the filter does not run", async () => {
+test("a clean worktree with a filter is removed without running the filter", async () => {
   await using here = await hostileRepository();
   for (const id of here.ids) await here.agentctl("stop", id);
   writeFileSync(join(here.repository, ".git", "info", "attributes"), "* filter=evil\n");
@@ -102,8 +102,8 @@ test("a clean worktree with a filter is removed, and the filter does not run", a
   }
 });
 
-describe("a configuration that turns hostile after it was read", () => {
-  test("does not get its filter run", async () => {
+describe("a configuration that becomes hostile after it was read", () => {
+  test("does not run its filter", async () => {
     await using here = await hostileRepository();
     for (const name of ["a", "b"]) here.touch(here.at(name));
     writeFileSync(join(here.repository, ".git", "info", "attributes"), "* filter=late\n");
@@ -129,7 +129,7 @@ describe("a configuration that turns hostile after it was read", () => {
 });
 
 describe.each(["ext", "uploadpack", "ssh"] as const)("a partial clone (%s)", (way) => {
-  test("is not fetched from, and that is said", async () => {
+  test("is not fetched from, and the answer says so", async () => {
     await using here = await hostileRepository();
     for (const name of ["a", "b"]) here.touch(here.at(name));
     await here.git("-C", here.at("a"), "add", "file");
@@ -152,7 +152,7 @@ describe.each(["ext", "uploadpack", "ssh"] as const)("a partial clone (%s)", (wa
   });
 });
 
-testAsOther("a repository of another user is looked at only where git's safe.directory allows it", async () => {
+testAsOther("a repository of another user is read only if git's safe.directory allows it", async () => {
   await using here = await hostileRepository();
   spawnSync("chown", ["-R", `${otherUid}:${otherUid}`, here.repository]);
   const status = () => git(here.repository, ["status", "--porcelain", "-z", "--no-renames"], here.env);

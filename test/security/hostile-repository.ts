@@ -1,9 +1,9 @@
 // A repository that names programs wherever git lets it. Each program leaves a mark when it is run.
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { RepositoryWorld } from "../cli/repository.ts";
+import { RepositoryTestHome } from "../cli/test-home-repository.ts";
 
-export class HostileRepository extends RepositoryWorld {
+export class HostileRepository extends RepositoryTestHome {
   readonly marksFolder = this.folder("marks");
   /** Two live sessions in worktrees of their own, so that looking has a reason to compare their files. */
   ids: string[] = [];

@@ -1,11 +1,11 @@
-// Text of strangers at a real terminal: in records, names, tags, branches, folders, servers' and agents' words. Whatever it holds,
-// no command prints anything that the terminal obeys, except agentctl's own colours and the cursor of `list -w`.
+// Hostile text in records, names, tags, branches, folders and the output of servers and agents, at a real terminal. No command
+// prints an escape sequence, except for agentctl's own colours and the cursor movements of `list -w`.
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { argvOf, Host, recordPath, Stage, until } from "../cli/live.ts";
-import { repositoryWorld } from "../cli/repository.ts";
-import { binary } from "../cli/world.ts";
+import { binary } from "../cli/test-home.ts";
+import { createRepositoryHome } from "../cli/test-home-repository.ts";
+import { argvOf, recordPath, Server, ServerTestHome, until } from "../cli/test-home-servers.ts";
 
 setDefaultTimeout(60_000);
 
@@ -26,6 +26,7 @@ const evilWord = evil.replaceAll("\0", "").replaceAll("\ud800", "");
 const evilLine = evilWord.replaceAll(/[\n\r]/g, " ");
 
 const allowed = /\x1b\[(?:0|1|2|3[12346])m|\x1b\[H|\x1b\[J/g;
+const [enterScreen, leaveScreen] = ["\x1b[?1049h\x1b[?25l", /\x1b\[\?25h\x1b\[\?1049l$/];
 const obeyed =
   /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e0fff}]/gu;
 
@@ -34,14 +35,14 @@ const obeyedIn = (bytes: Buffer): string[] => [
   ...(bytes.toString("utf8").replaceAll("\r\n", "\n").replaceAll(allowed, "").match(obeyed) ?? []),
 ];
 
-class HostileStage extends Stage {
+class HostileTextTestHome extends ServerTestHome {
   readonly place = this.folder(`place ${evilWord.replaceAll("/", "|")}`.slice(0, 80));
   readonly repository = this.folder("repository");
   readonly failing = join(this.root, "failing-agent");
   stopped = "";
   live = "";
   asking = "";
-  hosted = "";
+  served = "";
   claude = "";
 
   async fill(): Promise<this> {
@@ -63,9 +64,9 @@ class HostileStage extends Stage {
     this.live = this.start([`title:${evilLine}`, `prompt:${evilWord}`, `tool:${leave}`]).id;
     this.note(this.live, "g");
     this.asking = this.start([`prompt:${evilWord}`, `ask:question:${evilWord}`], { cwd: this.place }).id;
-    const host = new Host(this);
-    this.hosted = await host.start(evilLine);
-    await host.tell(`ask ${this.hosted} ${evilLine}`, this.hosted, "question");
+    const server = new Server(this);
+    this.served = await server.start(evilLine);
+    await server.tell(`ask ${this.served} ${evilLine}`, this.served, "question");
     writeFileSync(this.failing, `#!/bin/sh\nprintf '%s\\n' '${evilWord.replaceAll("'", "")}' >&2\nexit 3\n`);
     chmodSync(this.failing, 0o755);
     await this.git("init", "-q", "-b", `main\u202e\u009b31m`);
@@ -142,7 +143,7 @@ class HostileStage extends Stage {
     if ((await child.exited) !== 0) throw new Error(`git ${args[0]}: ${await child.stderr.text()}`);
   }
 
-  /** At a terminal of its own. With a mark, until that is shown: what goes on for ever is ended then. */
+  /** At a new terminal. With a mark, until the mark is shown: then an endless command is killed. */
   async show(args: readonly string[], options: { env?: Record<string, string>; mark?: string; cwd?: string } = {}) {
     const chunks: Buffer[] = [];
     const child = Bun.spawn([binary, ...args], {
@@ -164,13 +165,13 @@ class HostileStage extends Stage {
   }
 }
 
-let stage: HostileStage;
+let stage: HostileTextTestHome;
 beforeAll(async () => {
-  stage = await new HostileStage().fill();
+  stage = await new HostileTextTestHome().fill();
 });
 afterAll(async () => await stage[Symbol.asyncDispose]());
 
-type Words = (stage: HostileStage) => string[];
+type Words = (stage: HostileTextTestHome) => string[];
 
 /** Commands that leave the stage as it is. */
 const looking: [name: string, words: Words][] = [
@@ -222,9 +223,9 @@ const ofSessions: [name: string, words: (id: string) => string[]][] = [
   ["wait --json", (id) => ["wait", id, "--timeout", "100ms", "--json"]],
 ];
 
-const sessions = ["stopped", "live", "asking", "hosted", "claude"] as const;
+const sessions = ["stopped", "live", "asking", "served", "claude"] as const;
 
-describe("at a terminal nothing is obeyed that comes from elsewhere", () => {
+describe("at a terminal no escape sequence from elsewhere is printed", () => {
   test.each(looking)("%s", async (name, words) => {
     const env = name.includes("agent that fails") ? { AGENTCTL_DEMO_BIN: stage.failing } : {};
     const bytes = await stage.show(words(stage), { env });
@@ -237,21 +238,30 @@ describe("at a terminal nothing is obeyed that comes from elsewhere", () => {
   });
 
   test.each([
-    ["list -w", () => ["list", "-a", "-w"], "seen"],
-    ["logs -f", ({ stopped }: HostileStage) => ["logs", stopped, "-f"], "the end"],
-    ["logs -f --raw", ({ stopped }: HostileStage) => ["logs", stopped, "-f", "--raw"], "the end"],
+    ["logs -f", ({ stopped }: HostileTextTestHome) => ["logs", stopped, "-f"], "the end"],
+    ["logs -f --raw", ({ stopped }: HostileTextTestHome) => ["logs", stopped, "-f", "--raw"], "the end"],
   ] satisfies [string, Words, string][])("%s", async (_name, words, mark) => {
     const bytes = await stage.show(words(stage), { mark });
     expect(bytes.toString("utf8")).toContain(mark);
     expect(obeyedIn(bytes)).toEqual([]);
   });
 
-  test("our own colours and cursor movements are printed", async () => {
+  // Enters the alternate screen before its first row. Records cannot make it leave or enter again.
+  test("list -w", async () => {
+    const [before, after, ...more] = (await stage.show(["list", "-a", "-w"], { mark: "seen" }))
+      .toString("utf8")
+      .split(enterScreen);
+    expect([before, more]).toEqual(["", []]);
+    expect(after).toContain("seen");
+    expect(obeyedIn(Buffer.from((after ?? "").replace(leaveScreen, "")))).toEqual([]);
+  });
+
+  test("agentctl's own colours and cursor movements are printed", async () => {
     expect((await stage.show(["list", "-a"])).toString("utf8")).toContain("\x1b[32mworking");
     expect((await stage.show(["list", "-w"], { mark: "seen" })).toString("utf8")).toContain("\x1b[H\x1b[J");
   });
 
-  test("a row of a table is one line, whatever its cells hold", async () => {
+  test("a row of a table stays one line", async () => {
     const text = (await stage.show(["list", "-a"])).toString("utf8").replaceAll(allowed, "");
     const [head, ...rows] = text.trimEnd().split("\r\n");
     expect(head).toMatch(/^REF +AGENT/);
@@ -261,7 +271,7 @@ describe("at a terminal nothing is obeyed that comes from elsewhere", () => {
     expect(rows.filter((row) => row.includes("seen")).length).toBeGreaterThanOrEqual(sessions.length);
   });
 
-  test("a sentence is one line, too: a forged line does not begin where ours do", async () => {
+  test("a message stays one line, so that text cannot forge a line of agentctl", async () => {
     for (const words of [["list", "-a"], ["lock"], ["why", stage.live], ["status", stage.stopped], ["compare", "g"]])
       expect((await stage.show(words)).toString("utf8")).not.toMatch(/^agentctl: forged/m);
     const failed = (
@@ -273,7 +283,7 @@ describe("at a terminal nothing is obeyed that comes from elsewhere", () => {
 });
 
 describe("in a pipe or a file", () => {
-  test("a record and an output are byte for byte what was written", async () => {
+  test("records and output are printed byte for byte", async () => {
     const raw = Bun.spawn([binary, "logs", stage.stopped, "--raw"], { env: stage.env, stdout: "pipe" });
     const written = readFileSync(recordPath(stage, stage.stopped));
     expect(Buffer.from(await raw.stdout.bytes()).equals(written)).toBe(true);
@@ -283,8 +293,8 @@ describe("in a pipe or a file", () => {
     expect(bytes.subarray(-4)).toEqual(Buffer.from([0x9b, 0x33, 0x31, 0x6d]));
   });
 
-  test("a patch with hostile text applies, and is clean at a terminal", async () => {
-    await using here = await repositoryWorld();
+  test("a patch with hostile text applies, and is cleaned at a terminal", async () => {
+    await using here = await createRepositoryHome();
     writeFileSync(join(here.repository, "file"), "one\n");
     const { out } = await here.launchHere("work:0.1");
     const id = out.trim();
@@ -312,18 +322,18 @@ describe("in a pipe or a file", () => {
   );
 });
 
-/** The last: they change the stage. */
+/** These come last, because they change the home. */
 describe("commands that act", () => {
   test("send to a session, and to one in a server", async () => {
-    for (const id of [stage.hosted, stage.stopped])
+    for (const id of [stage.served, stage.stopped])
       expect(obeyedIn(await stage.show(["send", id, `say:${evilWord}`]))).toEqual([]);
   });
 
   test("interrupt", async () => {
-    for (const id of [stage.hosted, stage.asking]) expect(obeyedIn(await stage.show(["interrupt", id]))).toEqual([]);
+    for (const id of [stage.served, stage.asking]) expect(obeyedIn(await stage.show(["interrupt", id]))).toEqual([]);
   });
 
-  test("stop names a process with a forged tag on one line, and the tag does nothing", async () => {
+  test("stop prints a process with a forged tag on one line, and ignores the tag", async () => {
     const bytes = await stage.show(["stop", stage.live, "-y"]);
     const text = bytes.toString("utf8");
     expect(text).toContain("it belongs to the launch seen");

@@ -1,4 +1,4 @@
-// The attacker as another user of the machine. Only root can become somebody else, so these tests need root; without it they
+// The attacker is another user of the host. Only root can change the user, so these tests need root; without it they
 // are skipped, and say so. `.ci/run` sets SECURITY_TESTS=required: there a skipped attack is a failure.
 
 import { test } from "bun:test";
@@ -7,7 +7,7 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** nobody: has no home, owns nothing, and is no one of ours. */
+/** The user "nobody" has no home and owns no files. */
 export const otherUid = 65_534;
 
 const becomeOther = ["setpriv", `--reuid=${otherUid}`, `--regid=${otherUid}`, "--clear-groups"];
@@ -34,7 +34,7 @@ export function testAsOther(name: string, body: () => Promise<void> | void): voi
 /** The command, run as the other user. */
 export const asOther = (...command: string[]): string[] => [...becomeOther, ...command];
 
-/** A folder of the other user's that everybody may read, on the device of `/`. */
+/** A folder of the other user that all users may read, on the device of `/`. */
 export class OtherFolder implements Disposable {
   readonly path: string;
 

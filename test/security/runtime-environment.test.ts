@@ -1,5 +1,5 @@
-// Variables of the runtime that agentctl is compiled with. Whoever sets them could run code inside of agentctl, have it write
-// files, or turn it into another program. The binary obeys none of them.
+// Environment variables of Bun could run code inside agentctl, make it write files, or turn it into another program. The binary
+// ignores all of them.
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
@@ -7,9 +7,9 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { version } from "../../package.json";
 import { deafenRuntime } from "../../scripts/deafen-runtime.ts";
-import { type Answer, binary, World } from "../cli/world.ts";
+import { type Answer, binary, TestHome } from "../cli/test-home.ts";
 
-class Attack extends World {
+class Attack extends TestHome {
   /** A file that says so when it is run inside of agentctl. */
   readonly evil = join(this.root, "evil.js");
   readonly trace = join(this.root, "trace");
@@ -33,7 +33,7 @@ class Attack extends World {
 const ownVersion = { code: 0, out: `agentctl ${version}\n`, err: "" };
 const emptyList = { code: 0, out: "No sessions.\n", err: "" };
 
-describe("no variable runs code inside of agentctl:", () => {
+describe("no variable runs code inside agentctl:", () => {
   test.each(["--preload=", "--require=", "--import=", "-r ", "--preload "])("BUN_OPTIONS %s", async (option) => {
     await using attack = new Attack();
     const env = { BUN_OPTIONS: `${option}${attack.evil}` };
@@ -106,7 +106,7 @@ test.each(["BUN_JSC_dumpOptions", "BUN_JSC_logGC", "BUN_JSC_noSuchOption"])("%s 
   expect(await attack.with({ [name]: "1" }, "list")).toEqual(emptyList);
 });
 
-test("an agent is started with what a person has set for the runtime of the agent", async () => {
+test("an agent gets the variables that a person set for the agent's own runtime", async () => {
   await using attack = new Attack();
   const seen = join(attack.root, "seen");
   const words = [
@@ -123,13 +123,13 @@ test("an agent is started with what a person has set for the runtime of the agen
 });
 
 describe("the build", () => {
-  test("silences every name in the runtime that it compiles in", async () => {
+  test("disables every variable name in the runtime that it compiles in", async () => {
     // The program follows the runtime, and its constants may be named like variables.
     const bytes = Buffer.from(await Bun.file(binary).slice(0, Bun.file(process.execPath).size).arrayBuffer());
     expect(bytes.toString("latin1").match(/(?<=\0)(BUN_[A-Z0-9_]+|NODE_CHANNEL_FD)(?=\0)/g)).toBeNull();
   });
 
-  test("fails with a runtime that it does not know", () => {
+  test("fails with an unknown runtime", () => {
     const other = Buffer.from("\0BUN_OPTIONS\0JSC_functionOverrides\0");
     expect(() => deafenRuntime(other, "x64")).toThrow("does not look up BUN_BE_BUN, BUN_INSPECT");
   });

@@ -1,5 +1,5 @@
-// Folders that every user of the machine may write to. Another user who puts files there can neither block agentctl nor make it
-// write to, or remove, anything but its own.
+// Folders that every user of the host can write to. Files of another user there cannot block agentctl, and cannot make it write to
+// or remove other files.
 
 import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
@@ -18,16 +18,16 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { tryLock } from "../../src/sys/file-lock.ts";
-import { ActingWorld } from "../cli/acting.ts";
-import { repositoryWorld } from "../cli/repository.ts";
-import { binary } from "../cli/world.ts";
+import { binary } from "../cli/test-home.ts";
+import { LaunchTestHome } from "../cli/test-home-launch.ts";
+import { createRepositoryHome } from "../cli/test-home-repository.ts";
 import { waitFor } from "../conformance/wait.ts";
 import { asOther, OtherFolder, otherUid, testAsOther } from "./other-user.ts";
 
 const uid = process.getuid?.() ?? 0;
 
-/** A folder like /tmp: everybody's, and sticky. */
-function sharedFolder(world: ActingWorld): string {
+/** A folder like /tmp: writable by all users, and sticky. */
+function sharedFolder(world: LaunchTestHome): string {
   chmodSync(world.root, 0o711);
   const shared = world.folder("shared");
   chmodSync(shared, 0o1777);
@@ -40,9 +40,9 @@ function otherDoes(script: string, ...args: string[]): void {
   if (status !== 0) throw new Error(`as the other user: ${stderr}`);
 }
 
-describe("the lock of launches", () => {
+describe("the launch lock", () => {
   /** With this folder of another user's in the place of a name of ours in /tmp. */
-  async function launchBeside(world: ActingWorld, theirs: string) {
+  async function launchBeside(world: LaunchTestHome, theirs: string) {
     const name = `/tmp/agentctl-${uid}`;
     const isMade = !existsSync(name);
     if (isMade) mkdirSync(name, { mode: 0o700 });
@@ -52,15 +52,15 @@ describe("the lock of launches", () => {
     return answer;
   }
 
-  testAsOther("cannot be taken away by a folder in /tmp", async () => {
-    await using world = new ActingWorld();
+  testAsOther("cannot be blocked by a folder in /tmp", async () => {
+    await using world = new LaunchTestHome();
     using theirs = new OtherFolder();
     expect(await launchBeside(world, theirs.path)).toMatchObject({ code: 0 });
     expect(readdirSync(theirs.path)).toEqual([]);
   });
 
-  testAsOther("is not taken in a runtime folder or a home of another user's", async () => {
-    await using world = new ActingWorld();
+  testAsOther("is not taken in a runtime folder or a home of another user", async () => {
+    await using world = new LaunchTestHome();
     using theirs = new OtherFolder();
     expect(
       await world.begin([binary, "launch", "demo", "x"], { env: { XDG_RUNTIME_DIR: theirs.path } }).answer,
@@ -75,8 +75,8 @@ describe("the lock of launches", () => {
     expect(readdirSync(theirs.path)).toEqual([]);
   });
 
-  test("is one for commands with and without XDG_RUNTIME_DIR", async () => {
-    await using world = new ActingWorld();
+  test("is the same with and without XDG_RUNTIME_DIR", async () => {
+    await using world = new LaunchTestHome();
     const runtime = world.folder("runtime");
     chmodSync(runtime, 0o700);
     const all = await Promise.all(
@@ -109,8 +109,8 @@ describe("the lock of launches", () => {
       }
     });
 
-  test("is not waited for twice where two names lead to one folder", async () => {
-    await using world = new ActingWorld();
+  test("is taken once if two names lead to one folder", async () => {
+    await using world = new LaunchTestHome();
     const runtime = world.folder("runtime");
     chmodSync(runtime, 0o700);
     spawnSync("ln", ["-s", "agentctl", join(runtime, "run")]);
@@ -122,7 +122,7 @@ describe("the lock of launches", () => {
   });
 });
 
-describe("copies that a command needs for a moment", () => {
+describe("temporary copies", () => {
   /** Where a process of ours with this TMPDIR would put its copies; it keeps them, as one that was killed. */
   function scratchOf(folder: string): { folder: string; owner: number; mode: string } {
     const program = [
@@ -140,8 +140,8 @@ describe("copies that a command needs for a moment", () => {
     return JSON.parse(child.stdout) as { folder: string; owner: number; mode: string };
   }
 
-  testAsOther("are made beside whatever another user has put there", async () => {
-    await using world = new ActingWorld();
+  testAsOther("are made beside files of another user", async () => {
+    await using world = new LaunchTestHome();
     const shared = sharedFolder(world);
     const victim = world.folder("victim");
     writeFileSync(join(victim, "file"), "");
@@ -164,8 +164,8 @@ describe("copies that a command needs for a moment", () => {
     expect([ours?.length, theirs]).toEqual([2, [`agentctl-${uid}`, `agentctl-${uid}-theirs`]]);
   });
 
-  testAsOther("are not made where others could replace them", async () => {
-    await using world = new ActingWorld();
+  testAsOther("are not made where another user could replace them", async () => {
+    await using world = new LaunchTestHome();
     const open = sharedFolder(world);
     chmodSync(open, 0o777);
     const { folder } = scratchOf(open);
@@ -174,9 +174,9 @@ describe("copies that a command needs for a moment", () => {
   });
 });
 
-describe("what lies in the temporary folder under a name like ours", () => {
-  test("is not removed: a worktree, and a folder that a person made", async () => {
-    await using here = await repositoryWorld();
+describe("a folder in the temporary folder with a name like ours", () => {
+  test("is not removed if it is a worktree or a person made it", async () => {
+    await using here = await createRepositoryHome();
     const temporary = here.folder("tmp");
     const prefix = join(temporary, `agentctl-${process.getuid?.()}-`);
     await here.git("worktree", "add", "-q", `${prefix}fixing`);
@@ -194,10 +194,10 @@ describe("what lies in the temporary folder under a name like ours", () => {
     expect(existsSync(`${prefix}fixing/unsaved`)).toBe(true);
   });
 
-  testAsOther("a temporary folder of another user's is not used, sticky or not", async () => {
+  testAsOther("a temporary folder of another user is not used, sticky or not", async () => {
     using theirs = new OtherFolder();
     chmodSync(theirs.path, 0o1777);
-    await using here = await repositoryWorld();
+    await using here = await createRepositoryHome();
     const env = { TMPDIR: theirs.path };
     const watched = watch(theirs.path);
     const seen: string[] = [];

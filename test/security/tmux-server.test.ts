@@ -1,10 +1,10 @@
-// Which tmux servers are asked: only one of ours that is above the agent's process, over a socket that nobody can swap.
+// A tmux server is asked only if it is ours, is an ancestor of the agent's process, and has a socket that no other user can replace.
 
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AtTerminal, Stage, statusOf, Tmux, until } from "../cli/live.ts";
-import { binary, type Listed } from "../cli/world.ts";
+import { binary, type Listed } from "../cli/test-home.ts";
+import { AtTerminal, ServerTestHome, statusOf, Tmux, until } from "../cli/test-home-servers.ts";
 
 interface Placed extends Listed {
   tmux: string | null;
@@ -13,7 +13,7 @@ interface Placed extends Listed {
 const agentWords = (id: string): string[] => [binary, "demo-agent", "--session-id", id, "prompt:x", "end", "idle"];
 
 /** tmux, and a note of every call. */
-function notedTmux(stage: Stage): { env: Record<string, string>; calls(): string } {
+function notedTmux(stage: ServerTestHome): { env: Record<string, string>; calls(): string } {
   const log = join(stage.root, "tmux-calls");
   writeFileSync(log, "");
   writeFileSync(join(stage.folder("noted"), "tmux"), `#!/bin/sh\necho "$*" >>'${log}'\nexec /usr/bin/tmux "$@"\n`, {
@@ -22,8 +22,8 @@ function notedTmux(stage: Stage): { env: Record<string, string>; calls(): string
   return { env: { PATH: `${stage.folder("noted")}:${stage.env["PATH"]}` }, calls: () => readFileSync(log, "utf8") };
 }
 
-test("a suspended server is not asked, and holds nobody up", async () => {
-  await using stage = new Stage();
+test("a suspended server is not asked, and blocks no command", async () => {
+  await using stage = new ServerTestHome();
   const tmux = new Tmux(stage);
   const id = crypto.randomUUID();
   const pane = await tmux.open("-s", "main", ...agentWords(id));
@@ -49,16 +49,16 @@ test("a suspended server is not asked, and holds nobody up", async () => {
   expect(((await stage.until(id, "idle")) as Placed).tmux).toBe("main:0.0");
 });
 
-describe("a server that is not asked:", () => {
+describe("a server is not asked", () => {
   /** Another server of ours, at which the agent only points. */
-  async function pointedAt(stage: Stage): Promise<{ env: Record<string, string>; pane: string }> {
+  async function pointedAt(stage: ServerTestHome): Promise<{ env: Record<string, string>; pane: string }> {
     const other = new Tmux(stage, "other");
     const pane = await other.open("-s", "other", "cat");
     return { env: { TMUX: `${await other.ask(pane, "#{socket_path}")},1,0`, TMUX_PANE: pane }, pane };
   }
 
-  test("one that the agent's process is not below", async () => {
-    await using stage = new Stage();
+  test("if it is not an ancestor of the agent's process", async () => {
+    await using stage = new ServerTestHome();
     const { env } = await pointedAt(stage);
     const id = crypto.randomUUID();
     new AtTerminal(stage, agentWords(id), { env });
@@ -68,8 +68,8 @@ describe("a server that is not asked:", () => {
     expect([JSON.parse(out).tmux, noted.calls()]).toEqual([null, ""]);
   });
 
-  test("one whose socket is in a folder that others may write", async () => {
-    await using stage = new Stage();
+  test("if its socket is in a folder that others can write to", async () => {
+    await using stage = new ServerTestHome();
     chmodSync(stage.root, 0o755);
     const open = join(stage.root, "open");
     mkdirSync(open);

@@ -1,14 +1,14 @@
-// Root reads every folder, so another user plays the one whose worktree has a folder that git cannot read.
+// Root can read every folder, so another user runs agentctl on a worktree with a folder that git cannot read.
 import { expect } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { worktreeWorld } from "../cli/worktree-world.ts";
-import { binary } from "../cli/world.ts";
+import { binary } from "../cli/test-home.ts";
+import { createWorktreeHome } from "../cli/test-home-worktrees.ts";
 import { asOther, otherUid, testAsOther } from "./other-user.ts";
 
-testAsOther("a worktree with a folder that git cannot read stays, also with --discard", async () => {
-  await using here = await worktreeWorld();
+testAsOther("a worktree with a folder that git cannot read is kept, even with --discard", async () => {
+  await using here = await createWorktreeHome();
   const path = await here.add("a");
   const closed = join(path, "closed");
   mkdirSync(closed);
@@ -20,8 +20,8 @@ testAsOther("a worktree with a folder that git cannot read stays, also with --di
   const pruned = await agentctl("prune", "-y");
   expect([pruned.code, pruned.out, pruned.err]).toEqual([
     0,
-    "no worktree can go\n",
-    expect.stringMatching(/a stays: what is in it cannot be told: warning: could not open directory 'closed\/'/),
+    "no worktree can be removed\n",
+    expect.stringMatching(/a is kept: cannot tell what is in it: warning: could not open directory 'closed\/'/),
   ]);
   for (const discard of [[], ["--discard"]]) {
     const refused = await agentctl("remove", "a", ...discard);

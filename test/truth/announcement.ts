@@ -1,53 +1,59 @@
-// Announcements in files: written whole for a twin, or with one thing wrong; and read back.
+// Announcements in files: written correctly for a fake agent, or with one error, and read back.
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ClaimFormat } from "./format.ts";
+import type { FakeAgent } from "./fake-agent.ts";
+import type { AnnouncementFormat } from "./format.ts";
 import { demoFormat } from "./format-demo.ts";
 import { absentAsNull, bootId, pidNamespace } from "./proc.ts";
-import type { Twin } from "./twin.ts";
 
-export interface Claim {
+export interface Announcement {
   pid: number;
   /** null: a format, or a version, that does not say. */
   start: string | null;
   boot: string | null;
   namespace: string | null;
   session: string;
-  /** The process's own word about what it does. */
+  /** The activity that the process itself reports. */
   status: string | null;
   waitingFor: string | null;
 }
 
-interface ClaimReading {
+interface AnnouncementReading {
   pid: number;
-  claim: Claim | null;
+  announcement: Announcement | null;
 }
 
 export function writeAnnouncement(
   folder: string,
-  format: ClaimFormat,
-  claim: Claim,
-  twin: Pick<Twin, "cwd" | "argv" | "bornMs">,
+  format: AnnouncementFormat,
+  announcement: Announcement,
+  fake: Pick<FakeAgent, "cwd" | "argv" | "bornMs">,
 ): void {
-  const path = join(folder, format.fileOf(claim));
+  const path = join(folder, format.fileOf(announcement));
   mkdirSync(dirname(path), { recursive: true });
   const draft = format.inPlace ? path : `${path}.tmp`;
-  writeFileSync(draft, format.write(claim, twin));
+  writeFileSync(draft, format.write(announcement, fake));
   if (draft !== path) renameSync(draft, path);
 }
 
-/** Of a demo process, without a twin. */
-export function writeClaim(folder: string, claim: Omit<Claim, "status" | "waitingFor">, cwd: string): void {
-  const { claims } = demoFormat;
-  const whole = { ...claim, status: null, waitingFor: null };
-  if (claims !== null) writeAnnouncement(folder, claims, whole, { cwd, argv: [], bornMs: Date.now() });
+/** Of a demo process that is not a fake agent. */
+export function writeDemoAnnouncement(
+  folder: string,
+  announcement: Omit<Announcement, "status" | "waitingFor">,
+  cwd: string,
+): void {
+  const { announcements } = demoFormat;
+  const whole = { ...announcement, status: null, waitingFor: null };
+  if (announcements !== null) writeAnnouncement(folder, announcements, whole, { cwd, argv: [], bornMs: Date.now() });
 }
 
-/** Every one below the folder; a `null` claim could not be understood. */
-export function readClaims(folder: string, format: ClaimFormat): ClaimReading[] {
+/** Every one below the folder; a `null` announcement could not be understood. */
+export function readAnnouncements(folder: string, format: AnnouncementFormat): AnnouncementReading[] {
   return namesBelow(folder).flatMap((name) => {
     const { pid, session = "" } = format.pattern.exec(name)?.groups ?? {};
-    return pid === undefined ? [] : [{ pid: Number(pid), claim: readClaim(folder, format, Number(pid), session) }];
+    return pid === undefined
+      ? []
+      : [{ pid: Number(pid), announcement: readAnnouncement(folder, format, Number(pid), session) }];
   });
 }
 
@@ -59,12 +65,17 @@ function namesBelow(folder: string): string[] {
   });
 }
 
-export function readClaim(folder: string, format: ClaimFormat, pid: number, session: string): Claim | null {
+export function readAnnouncement(
+  folder: string,
+  format: AnnouncementFormat,
+  pid: number,
+  session: string,
+): Announcement | null {
   const text = absentAsNull(() => readFileSync(join(folder, format.fileOf({ pid, session })), "utf8"));
   return text === null ? null : format.parse(text, pid, session);
 }
 
-/** What is not said is not wrong. */
-export function isFromHere(claim: Claim): boolean {
-  return (claim.boot ?? bootId) === bootId && (claim.namespace ?? pidNamespace) === pidNamespace;
+/** A missing value is not wrong. */
+export function isFromHere(announcement: Announcement): boolean {
+  return (announcement.boot ?? bootId) === bootId && (announcement.namespace ?? pidNamespace) === pidNamespace;
 }

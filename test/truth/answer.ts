@@ -1,4 +1,4 @@
-// Takes the product's JSON apart, without trusting it.
+// Parses agentctl's JSON without trusting it.
 
 export interface OwnerRow {
   pid: number;
@@ -12,7 +12,7 @@ export interface Row {
   state: string;
   activity: string | null;
   outcome: string | null;
-  reason: string | null;
+  reasonCode: string | null;
   waitingText: string | null;
   link: string | null;
   process: OwnerRow | null;
@@ -48,7 +48,7 @@ function parseRow(value: unknown): Row {
     state: word(row["state"], "state") ?? "",
     activity: word(row["activity"], "activity"),
     outcome: word(row["outcome"], "outcome"),
-    reason: word(row["reason"], "reason"),
+    reasonCode: word(row["reasonCode"], "reasonCode"),
     waitingText: waiting === null ? null : word(waiting["text"], "waiting.text"),
     link: word(row["link"], "link"),
     process: row["process"] === null ? null : owner(row["process"]),

@@ -1,12 +1,12 @@
-// Compares one answer of the product with what the oracle allows, and names every lie.
+// Compares one answer of agentctl with the answers that the oracle allows, and returns every lie.
 import { type ListAnswer, type OwnerRow, parseList, parseStatus, type Row, ShapeError } from "./answer.ts";
-import { type Reply, slowMs } from "./ask.ts";
+import { type Reply, slowMs } from "./ask-agentctl.ts";
+import type { FakeAgent } from "./fake-agent.ts";
 import type { Answer, Expectation, Expected } from "./oracle.ts";
 import { bootId } from "./proc.ts";
 import { countFor, type Lie, type LieKind, type Tally } from "./tally.ts";
-import type { Twin } from "./twin.ts";
 
-/** Counts into the tally; the lies are for the report. */
+/** Adds to the tally, and returns the lies for the report. */
 export function compareList(
   reply: Reply,
   expected: Expected,
@@ -19,7 +19,7 @@ export function compareList(
       lies.push({ kind: "broken promise", text: `complete is ${answer.complete}, not ${expected.complete}` });
     }
     for (const each of expected.sessions) check(tally, lies, () => compareSession(each, answer.rows, tally));
-    for (const twin of expected.nameless) check(tally, lies, () => compareNameless(twin, answer.rows));
+    for (const fake of expected.nameless) check(tally, lies, () => compareNameless(fake, answer.rows));
     lies.push(...ghosts(expected, answer.rows));
   }
   count(tally, lies);
@@ -41,7 +41,7 @@ export function compareStatus(reply: Reply, id: string, list: ListAnswer, tally:
   return lies;
 }
 
-/** Without -a only the records of those are opened that run or may run: what it says of them is the same. */
+/** Without -a only records of sessions that run or may run are read; the answer about them must be the same. */
 export function comparePlain(reply: Reply, list: ListAnswer, tally: Tally): Lie[] {
   tally.checks++;
   const lies = promises(reply, 0);
@@ -122,15 +122,15 @@ function compareAnswer(row: Row, answer: Answer): Lie[] {
   }
   const lies: Lie[] = [];
   const owners = ownersOf(row);
-  const absent = answer.owners.filter((twin) => !owners.some((owner) => isSame(owner, twin)));
-  const strange = owners.filter((owner) => !answer.mostOwners.some((twin) => isSame(owner, twin)));
+  const absent = answer.owners.filter((fake) => !owners.some((owner) => isSame(owner, fake)));
+  const strange = owners.filter((owner) => !answer.mostOwners.some((fake) => isSame(owner, fake)));
   if (absent.length > 0) lies.push({ kind: "wrong owner", text: `lacks process ${absent.map(({ pid }) => pid)}` });
   if (strange.length > 0) lies.push({ kind: "wrong owner", text: `is not owned by ${JSON.stringify(strange)}` });
   if (!answer.links.includes(row.link ?? "")) {
     lies.push({ kind: "wrong owner", text: `link ${row.link}, allowed is ${answer.links.join(" or ")}` });
   }
-  if (answer.suspended && !row.reason?.includes("suspended")) {
-    lies.push({ kind: "broken promise", text: `suspended, but the reason is ${row.reason}` });
+  if (answer.suspended && row.reasonCode !== "suspended") {
+    lies.push({ kind: "broken promise", text: `suspended, but the reason is ${row.reasonCode}` });
   }
   if (!answer.activities.includes(row.activity ?? "")) {
     const allowed = answer.activities.join(" or ");
@@ -152,13 +152,13 @@ function isWrongGuess(row: Row, answers: Answer[]): boolean {
 }
 
 /** A live process that names no session: one row without an id, or one weak link (judged with its session). */
-function compareNameless(twin: Twin, rows: Row[]): Lie[] {
-  const mine = rows.filter((row) => ownersOf(row).some((owner) => isSame(owner, twin)));
+function compareNameless(fake: FakeAgent, rows: Row[]): Lie[] {
+  const mine = rows.filter((row) => ownersOf(row).some((owner) => isSame(owner, fake)));
   const [row] = mine;
-  if (row === undefined) return [{ kind: "missing", text: `live process ${twin.pid} is in no row` }];
-  if (mine.length > 1) return [{ kind: "duplicates", text: `process ${twin.pid} is in ${mine.length} rows` }];
+  if (row === undefined) return [{ kind: "missing", text: `live process ${fake.pid} is in no row` }];
+  if (mine.length > 1) return [{ kind: "duplicates", text: `process ${fake.pid} is in ${mine.length} rows` }];
   if (row.id !== null || row.activity === "unclear") return [];
-  return [{ kind: wrongActivity(row.activity), text: `process ${twin.pid} has no record, but is ${row.activity}` }];
+  return [{ kind: wrongActivity(row.activity), text: `process ${fake.pid} has no record, but is ${row.activity}` }];
 }
 
 function ghosts(expected: Expected, rows: Row[]): Lie[] {
@@ -170,7 +170,7 @@ function ghosts(expected: Expected, rows: Row[]): Lie[] {
       return [{ kind: "ghosts", text: `${row.agent} ${row.id} was never made: ${essence(row)}` }];
     }
     const mayBeNameless = [...expected.nameless, ...expected.muted];
-    const isNameless = ownersOf(row).every((owner) => mayBeNameless.some((twin) => isSame(owner, twin)));
+    const isNameless = ownersOf(row).every((owner) => mayBeNameless.some((fake) => isSame(owner, fake)));
     if (isNameless && ownersOf(row).length > 0) return [];
     return [{ kind: "ghosts", text: `a row without an id for what is no nameless agent: ${essence(row)}` }];
   });
@@ -204,8 +204,8 @@ function ownersOf(row: Row): OwnerRow[] {
   return all.filter((owner, index) => all.findIndex((other) => other.pid === owner.pid) === index);
 }
 
-function isSame(owner: OwnerRow, twin: Twin): boolean {
-  return owner.pid === twin.pid && owner.start === twin.start && owner.boot === bootId;
+function isSame(owner: OwnerRow, fake: FakeAgent): boolean {
+  return owner.pid === fake.pid && owner.start === fake.start && owner.boot === bootId;
 }
 
 function essence(row: Row): string {

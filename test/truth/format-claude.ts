@@ -1,10 +1,10 @@
-// Claude Code 2.1.197 and 2.1.325, as src/adapters/claude-code.md and its captured files show them.
+// Claude Code 2.1.197 and 2.1.325, as src/agents/claude-code/README.md and its captured files show them.
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import type { Fields, Format, Word } from "./format.ts";
 import { pidNamespace } from "./proc.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -15,7 +15,7 @@ export const claudeFormat: Format = {
   home: "claude-home",
   environment: (home) => ({ CLAUDE_CONFIG_DIR: home }),
   records: "projects",
-  claims: {
+  announcements: {
     folder: "sessions",
     inPlace: true,
     hasBoot: false,
@@ -31,7 +31,7 @@ export const claudeFormat: Format = {
   newId: (dice) => dice.uuid(),
   recordPath: ({ home, id, cwd }) => join(home, "projects", cwd.replace(/[^A-Za-z0-9]/g, "-"), `${id}.jsonl`),
   argv(manner, id, dice) {
-    // The version is told by a word that both take; it decides what the process says of itself.
+    // An option that both versions accept gives the version; it decides what the process reports.
     const style = dice.pick([[], [], ["-p", "go"], ["-p", "go", "--model", oldModel], ["--model", oldModel]]);
     if (manner === "resume") return [...style, dice.pick(["--resume", "-r"]), id];
     if (manner === "nameless") return style;
@@ -76,31 +76,31 @@ const isOld = (argv: readonly string[]): boolean => argv.includes(oldModel);
 const isHeadless = (argv: readonly string[]): boolean => argv.includes("-p");
 
 function writeAnnouncement(
-  claim: Parameters<NonNullable<Format["claims"]>["write"]>[0],
-  twin: Pick<Twin, "cwd" | "argv" | "bornMs">,
+  announcement: Parameters<NonNullable<Format["announcements"]>["write"]>[0],
+  fake: Pick<FakeAgent, "cwd" | "argv" | "bornMs">,
 ): string {
-  const old = isOld(twin.argv);
+  const old = isOld(fake.argv);
   const now = Date.now();
-  const domain = `linux:${"0".repeat(32)}:${claim.namespace ?? pidNamespace}`;
+  const domain = `linux:${"0".repeat(32)}:${announcement.namespace ?? pidNamespace}`;
   return JSON.stringify({
-    pid: claim.pid,
-    sessionId: claim.session,
-    cwd: twin.cwd,
-    startedAt: twin.bornMs,
-    procStart: claim.start,
+    pid: announcement.pid,
+    sessionId: announcement.session,
+    cwd: fake.cwd,
+    startedAt: fake.bornMs,
+    procStart: announcement.start,
     version: old ? "2.1.197" : "2.1.325",
     peerProtocol: 1,
     kind: "interactive",
-    entrypoint: isHeadless(twin.argv) ? "sdk-cli" : "cli",
+    entrypoint: isHeadless(fake.argv) ? "sdk-cli" : "cli",
     ...(old ? {} : { pidDomain: domain, asksForConvertedSkills: null }),
     name: "project-1f",
     nameSource: "derived",
-    ...(claim.status === null ? {} : { status: claim.status, updatedAt: now, statusUpdatedAt: now }),
-    ...(claim.waitingFor === null ? {} : { waitingFor: claim.waitingFor }),
+    ...(announcement.status === null ? {} : { status: announcement.status, updatedAt: now, statusUpdatedAt: now }),
+    ...(announcement.waitingFor === null ? {} : { waitingFor: announcement.waitingFor }),
   });
 }
 
-function parseAnnouncement(fields: Fields, pid: number): ReturnType<NonNullable<Format["claims"]>["parse"]> {
+function parseAnnouncement(fields: Fields, pid: number): ReturnType<NonNullable<Format["announcements"]>["parse"]> {
   const { sessionId, procStart, pidDomain, status, waitingFor } = fields;
   if (typeof sessionId !== "string" || !uuid.test(sessionId) || fields["pid"] !== pid) return null;
   const text = (value: unknown): string | null => (typeof value === "string" ? value : null);
@@ -115,7 +115,7 @@ function parseAnnouncement(fields: Fields, pid: number): ReturnType<NonNullable<
   };
 }
 
-function wordAfter(session: Session, event: string, fields: Fields, actor: Twin): Word | null {
+function wordAfter(session: Session, event: string, fields: Fields, actor: FakeAgent): Word | null {
   if (actor.word.status === null) return null;
   const say = (status: string, waitingFor: string | null = null): Word => ({ status, waitingFor });
   if (event === "end") return say("idle");
@@ -129,7 +129,7 @@ function wordAfter(session: Session, event: string, fields: Fields, actor: Twin)
 
 // --- lines
 
-function begin(session: Session, actor: Twin | null): string {
+function begin(session: Session, actor: FakeAgent | null): string {
   const { id } = session;
   const at = new Date().toISOString();
   const rows = isHeadless(actor?.argv ?? [])
@@ -144,7 +144,7 @@ function begin(session: Session, actor: Twin | null): string {
   return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
 }
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const pen = penFor(session, actor);
   const text = String(fields["text"] ?? "");
   if (event === "prompt") {
@@ -192,7 +192,7 @@ function finish(pen: Pen, session: Session, { outcome }: Fields, text: string): 
 }
 
 /** Each process goes on from the line that it wrote or read last: two of them make a tree. */
-function penFor(session: Session, actor: Twin | null) {
+function penFor(session: Session, actor: FakeAgent | null) {
   const leaves = leavesOf(session);
   const me = actor === null ? "nobody" : `${actor.pid} ${actor.start}`;
   const argv = actor?.argv ?? [];

@@ -1,12 +1,12 @@
-// Cline 3.0.65, as src/adapters/cline.md and its captured files show it: two documents for each session, replaced whole, the first
+// Cline 3.0.65, as src/agents/cline/README.md and its captured files show it: two documents for each session, replaced whole, the first
 // of which names the process that began it. With its hub, which has sessions like any other process and is none itself.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type DocumentsFormat, type Fields, type Format, wordsOf } from "./format.ts";
 import { errorCode } from "./proc.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const letters = "0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -58,7 +58,7 @@ export const clineFormat: Format = {
   home: "user/.cline/data",
   environment: () => ({}),
   records: "sessions",
-  claims: null,
+  announcements: null,
   database: null,
   documents,
   hub: {
@@ -137,7 +137,8 @@ const messagesOf = ({ scratch }: Session): Fields[] => (scratch["messages"] as F
 const messagesPath = ({ home, id }: Session): string => join(home, "sessions", id, `${id}.messages.json`);
 
 /** The hub writes more into the records of its sessions. */
-const inHub = (actor: Twin | null): Fields => (actor?.hosted == null ? {} : { autoApproveTools: true, mode: "act" });
+const inHub = (actor: FakeAgent | null): Fields =>
+  actor?.served == null ? {} : { autoApproveTools: true, mode: "act" };
 
 // --- what it writes: each line is a change of the one document, or one more message of the other
 
@@ -154,7 +155,7 @@ function overAs(outcome: keyof typeof endings): Fields {
   return { status, exit_code, ended_at: new Date().toISOString() };
 }
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const { scratch } = session;
   const text = String(fields["text"] ?? "");
   // A prompt is recorded with the first answer to it.
@@ -262,6 +263,6 @@ function turnOf([state, ...messages]: readonly Line[]): Turn {
   const { commands, question } = fieldsOf(call?.["input"]) ?? {};
   if (state["status"] === "pending") return { ...open, question: Array.isArray(commands) ? commands.join("\n") : "" };
   if (question === undefined) return open;
-  // One that was begun without an interface says so for ever: nobody can tell whether somebody is asked.
+  // A session that was started headless is always recorded as headless, so it is unclear whether a person is asked.
   return state["interactive"] === true ? { ...open, question: String(question) } : { ...open, doubt: true };
 }

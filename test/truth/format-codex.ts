@@ -1,9 +1,9 @@
-// Codex CLI 0.166.0 without its daemon, as src/adapters/codex.md and its captured files show it.
+// Codex CLI 0.166.0 without its daemon, as src/agents/codex/README.md and its captured files show it.
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import type { Fields, Format } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 export const codexFormat: Format = {
   agent: "codex",
@@ -13,7 +13,7 @@ export const codexFormat: Format = {
   home: "user/.codex",
   environment: () => ({}),
   records: "sessions",
-  claims: null,
+  announcements: null,
   database: null,
   idInside: false,
   lock: { path: (id) => join("thread-writer-locks", `${id}.lock`), isExclusive: true },
@@ -41,7 +41,7 @@ export const codexFormat: Format = {
   can(session, event, actor) {
     if (event === "background" || event === "title") return false;
     if (event !== "question") return true;
-    // `exec` is never asked; nor is anybody whose policy is never to ask, unless the mode is to plan.
+    // `exec` never asks; nor does an interface with the policy "never", except in plan mode.
     return (
       actor !== null && !isExec(actor) && (session.scratch["mode"] === "plan" || session.scratch["policy"] !== "never")
     );
@@ -77,7 +77,7 @@ export const codexFormat: Format = {
   },
 };
 
-const isExec = (twin: Twin | null): boolean => twin?.argv[0] === "exec";
+const isExec = (fake: FakeAgent | null): boolean => fake?.argv[0] === "exec";
 
 function line(session: Session, type: string, payload: Fields): string {
   const ordinal = Number(session.scratch["ordinal"] ?? 0);
@@ -85,7 +85,7 @@ function line(session: Session, type: string, payload: Fields): string {
   return `${JSON.stringify({ timestamp: new Date().toISOString(), ordinal, type, payload })}\n`;
 }
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const { scratch } = session;
   const text = String(fields["text"] ?? "");
   const item = (payload: Fields) => line(session, "response_item", payload);

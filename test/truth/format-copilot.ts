@@ -1,9 +1,9 @@
-// Copilot 1.0.102, as src/adapters/copilot.md and its captured files show it; without its servers.
+// Copilot 1.0.102, as src/agents/copilot/README.md and its captured files show it; without its servers.
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const library = "/usr/lib/node_modules/@github";
 
@@ -25,7 +25,7 @@ export const copilotFormat: Format = {
   home: "user/.copilot",
   environment: () => ({}),
   records: "session-state",
-  claims: null,
+  announcements: null,
   database: null,
   idInside: false,
   lock: { path: (id, pid) => join("session-state", id, `inuse.${pid}.hold`), isExclusive: false },
@@ -78,7 +78,7 @@ function line(type: string, data: Fields): string {
 const model = (toolRequests: Fields[], content: string): string =>
   line("assistant.message", { messageId: crypto.randomUUID(), model: "fake-1", content, toolRequests });
 
-function lines(session: Session, event: string, fields: Fields, _actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, _actor: FakeAgent | null): string {
   const { scratch } = session;
   const text = String(fields["text"] ?? "");
   const call = (toolName: string, input: Fields, words = ""): string => {
@@ -139,7 +139,7 @@ function ask({ scratch }: Session, kind: string, text: string, { call, result }:
 
 // --- reading back
 
-/** What stands after the last prompt; of answers and ends only what stands after the last call of the model. */
+/** Judges the lines after the last prompt. Answers and ends count only after the last request to the model. */
 function turnOf(all: readonly Line[]): Turn {
   const at = all.findLastIndex(({ type }) => type === "user.message");
   const prompt = all[at];

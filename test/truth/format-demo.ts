@@ -1,7 +1,7 @@
-// The demo agent, as src/adapters/demo.md describes it.
+// The demo agent, as src/agents/demo/README.md describes it.
 import { join } from "node:path";
 import type { Format } from "./format.ts";
-import { closed, type Line, noTurn, openedAt, parseObject, recordLine, type Turn } from "./record.ts";
+import { closed, type Line, noTurn, openedAt, parseObject, recordLine, type Turn } from "./read-record.ts";
 
 export const demoFormat: Format = {
   agent: "demo",
@@ -10,7 +10,7 @@ export const demoFormat: Format = {
   home: "demo-home",
   environment: (home) => ({ DEMO_AGENT_HOME: home }),
   records: "sessions",
-  claims: {
+  announcements: {
     folder: "live",
     inPlace: false,
     hasBoot: true,

@@ -1,10 +1,10 @@
-// Gemini CLI 0.61.0, as src/adapters/gemini.md and its captured files show it.
+// Gemini CLI 0.61.0, as src/agents/gemini/README.md and its captured files show it.
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const program = "/usr/bin/gemini";
 
@@ -23,7 +23,7 @@ export const geminiFormat: Format = {
   home: "user/.gemini",
   environment: () => ({}),
   records: "tmp",
-  claims: null,
+  announcements: null,
   database: null,
   idInside: true,
   lock: null,
@@ -81,7 +81,7 @@ const isHeadless = (argv: readonly string[]): boolean => argv[0] === "-p";
 
 const line = (row: Fields): string => `${JSON.stringify(row)}\n`;
 
-function lines({ scratch }: Session, event: string, fields: Fields, _actor: Twin | null): string {
+function lines({ scratch }: Session, event: string, fields: Fields, _actor: FakeAgent | null): string {
   const now = new Date().toISOString();
   const text = String(fields["text"] ?? "");
   const say = (type: string, rest: Fields, id: unknown = crypto.randomUUID()) =>

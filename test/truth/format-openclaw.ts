@@ -1,12 +1,12 @@
-// OpenClaw 2026.9.6, as src/adapters/openclaw.md and its captured files show it: all sessions live in its gateway, which says what
+// OpenClaw 2026.9.6, as src/agents/openclaw/README.md and its captured files show it: all sessions live in its gateway, which says what
 // it works on; how a turn ended stands in its database.
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type DatabaseFormat, type Fields, type Format, wordsOf } from "./format.ts";
 import type { GatewayFormat } from "./gateway.ts";
-import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const schema = `
 create table if not exists session_nodes (session_key text not null primary key, current_session_id text not null,
@@ -55,7 +55,7 @@ export const openclawFormat: Format = {
   home: "user/.openclaw",
   environment: () => ({}),
   records: "agents/main/agent/openclaw-agent.sqlite",
-  claims: null,
+  announcements: null,
   database,
   gateway,
   choosesId: false,
@@ -133,7 +133,7 @@ function put(database: Database, { table, taken, ...fields }: Fields): void {
 
 const outcomesOf = { completed: "done", failed: "failed", interrupted: "killed" } as const;
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const { id, scratch } = session;
   const now = Date.now();
   const text = String(fields["text"] ?? "");
@@ -233,7 +233,7 @@ const ofAnswer = new Map([
   ["aborted", "interrupted"],
 ]);
 
-/** Only for what nobody works on: what a live gateway does it says itself. */
+/** Only for sessions without a run: a live gateway reports its runs itself. */
 function turnOf([window, ...rest]: readonly Line[]): Turn {
   const queued = rest.find(({ type }) => type === "queued");
   if (window === undefined) return noTurn;

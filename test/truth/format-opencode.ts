@@ -1,11 +1,11 @@
-// OpenCode 1.18.33 without its server, as src/adapters/opencode.md and its captured files show it.
+// OpenCode 1.18.33 without its server, as src/agents/opencode/README.md and its captured files show it.
 import type { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { acceptRow, closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const schema = `
 create table if not exists session (id text primary key, project_id text, parent_id text, slug text, directory text,
@@ -32,7 +32,7 @@ export const opencodeFormat: Format = {
   home: "user/.local/share/opencode",
   environment: () => ({}),
   records: "opencode.db",
-  claims: null,
+  announcements: null,
   database: {
     schema,
     table: "session",
@@ -85,7 +85,7 @@ export const opencodeFormat: Format = {
 const isFlagOf = (argv: readonly string[], at: number, id: string): boolean =>
   (argv[at] === "--session" || argv[at] === "-s") && argv[at + 1] === id;
 
-const isHeadless = (twin: Twin | null): boolean => twin?.argv[0] === "run";
+const isHeadless = (fake: FakeAgent | null): boolean => fake?.argv[0] === "run";
 
 const row_ = (table: string, row: Fields): string => `${JSON.stringify({ table, ...row })}\n`;
 
@@ -111,7 +111,7 @@ interface Message extends Fields {
   data: Fields;
 }
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const { scratch, cwd } = session;
   const now = Date.now();
   const text = String(fields["text"] ?? "");

@@ -1,9 +1,9 @@
-// Pi 0.73.1 and 0.87.1, as src/adapters/pi.md and its captured files show them.
+// Pi 0.73.1 and 0.87.1, as src/agents/pi/README.md and its captured files show them.
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 export const piFormat: Format = {
   agent: "pi",
@@ -20,7 +20,7 @@ export const piFormat: Format = {
   home: "user/.pi/agent",
   environment: () => ({}),
   records: "sessions",
-  claims: null,
+  announcements: null,
   database: null,
   idInside: false,
   lock: null,
@@ -62,7 +62,7 @@ export const piFormat: Format = {
 const isLate = ({ number }: Session): boolean => number % 2 === 1;
 
 /** Started by hand, it writes nothing before its first answer is complete. */
-function begin(session: Session, actor: Twin | null): string {
+function begin(session: Session, actor: FakeAgent | null): string {
   const { scratch, id, cwd } = session;
   const me = `${actor?.pid} ${actor?.start}`;
   if (isLate(session) && scratch["unwritten"] !== undefined && scratch["writer"] === me) return "";
@@ -88,7 +88,7 @@ function entry(session: Session, type: string, fields: Fields): string {
   return `${JSON.stringify(line)}\n`;
 }
 
-function linesOf(session: Session, event: string, fields: Fields, _actor: Twin | null): string {
+function linesOf(session: Session, event: string, fields: Fields, _actor: FakeAgent | null): string {
   const { scratch } = session;
   const text = String(fields["text"] ?? "");
   const message = (role: string, rest: Fields) => entry(session, "message", { message: { role, ...rest } });
@@ -112,7 +112,7 @@ function linesOf(session: Session, event: string, fields: Fields, _actor: Twin |
   if (event === "title") return entry(session, "session_info", { name: text });
   if (event === "prompt") {
     scratch["call"] = null;
-    // Somebody went back to the beginning in its tree.
+    // A person went back to the start of its tree.
     if (fields["mode"] === "plan") scratch["leaf"] = scratch["first"] ?? scratch["leaf"];
     const line = message("user", { content: [{ type: "text", text }], timestamp: Date.now() });
     scratch["first"] ??= scratch["leaf"];

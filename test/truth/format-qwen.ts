@@ -1,9 +1,9 @@
-// Qwen Code 0.24.4, as src/adapters/qwen.md and its captured files show it: interfaces announce themselves, headless ones do not.
+// Qwen Code 0.24.4, as src/agents/qwen/README.md and its captured files show it: interfaces announce themselves, headless ones do not.
 import { join } from "node:path";
+import type { FakeAgent } from "./fake-agent.ts";
 import { type Fields, type Format, wordsOf } from "./format.ts";
-import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import { closed, fieldsOf, type Line, noTurn, openedAt, parseObject, type Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 const library = "/usr/lib/node_modules/@qwen-code/qwen-code";
 
@@ -26,7 +26,7 @@ export const qwenFormat: Format = {
   home: "user/.qwen",
   environment: () => ({}),
   records: "projects",
-  claims: {
+  announcements: {
     folder: "sessions",
     inPlace: false,
     hasBoot: true,
@@ -89,7 +89,7 @@ export const qwenFormat: Format = {
 
 const isHeadless = (argv: readonly string[]): boolean => argv[0] === "-p" || argv[0] === "-o";
 
-function lines(session: Session, event: string, fields: Fields, actor: Twin | null): string {
+function lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string {
   const { scratch, id: sessionId, cwd } = session;
   const text = String(fields["text"] ?? "");
   const line = (type: string, rest: Fields): string => {

@@ -1,42 +1,41 @@
-// What the harness must know of an agent to play it and to read it back: where it writes, what, and how it announces itself.
+// What the harness knows about an agent to simulate it: where it writes, what, and how it announces itself.
 // Written from the agents' notes and captured files alone; shares nothing with the product's adapters.
 import type { Database } from "bun:sqlite";
-import type { Claim } from "./announcement.ts";
+import type { Announcement } from "./announcement.ts";
+import type { FakeAgent } from "./fake-agent.ts";
 import type { GatewayFormat } from "./gateway.ts";
 import type { Dice } from "./random.ts";
-import type { Line, Turn } from "./record.ts";
-import type { Twin } from "./twin.ts";
-import type { Session } from "./world.ts";
+import type { Line, Turn } from "./read-record.ts";
+import type { Session } from "./simulated-host.ts";
 
 /** How a process comes to its session: says so itself, was started with it, or has not said anything (yet). */
 export type Manner = "announced" | "argv" | "nameless" | "resume";
 
 export interface Format {
   agent: string;
-  /** The name of its processes. */
   command: string;
   /**
-   * A script has the shell as its first argument; an agent that is told by that one needs a shell under its own name. One
-   * that is told by more than that wears a guise.
+   * A script has the shell as its first argument. An agent that is recognized by its first argument needs a shell under its own
+   * name; one that is recognized by more than that needs a disguise.
    */
-  program: "script" | "shell" | Guises;
+  program: "script" | "shell" | Disguises;
   /** Below the folder of all homes. */
   home: string;
   environment(home: string): Record<string, string>;
   /** Below its home: the folder of all records, and that of the announcements. */
   records: string;
-  claims: ClaimFormat | null;
+  announcements: AnnouncementFormat | null;
   /** Records are rows of a database instead of files of lines. */
   database: DatabaseFormat | null;
-  /** Records are whole documents, which also say who has the session. */
+  /** Records are whole documents that also name the process of the session. */
   documents?: DocumentsFormat;
   /** A process that has sessions for others and is none itself. */
   hub?: HubFormat;
-  /** All sessions live in one process, which is asked about them. */
+  /** All sessions live in one process, and agentctl asks it about them. */
   gateway?: GatewayFormat;
   /** False: it makes up its ids itself, so that agentctl cannot assign one to a new session. */
   choosesId?: false;
-  /** Only the first line says whose record it is: without it nobody can tell which sessions there are. */
+  /** Only the first line names the session: without it the sessions are not known. */
   idInside: boolean;
   /** The file whose kernel lock is the announcement; null: there is none. */
   lock: LockFormat | null;
@@ -63,22 +62,22 @@ export interface Format {
   /** Several processes may have one session. */
   manyWriters: boolean;
   /** Whether this agent, in this mood, has such an event. */
-  can(session: Session, event: string, actor: Twin | null): boolean;
-  begin(session: Session, actor: Twin | null): string;
-  lines(session: Session, event: string, fields: Fields, actor: Twin | null): string;
+  can(session: Session, event: string, actor: FakeAgent | null): boolean;
+  begin(session: Session, actor: FakeAgent | null): string;
+  lines(session: Session, event: string, fields: Fields, actor: FakeAgent | null): string;
   /** What the process says of itself from now on; null: it never does, or not about this. */
-  wordAfter(session: Session, event: string, fields: Fields, actor: Twin): Word | null;
+  wordAfter(session: Session, event: string, fields: Fields, actor: FakeAgent): Word | null;
   firstWord(argv: readonly string[], session: Pick<Session, "turnOpen" | "asking">): Word;
   reader: Reader;
 }
 
 /** What processes of an agent look like: the agent itself, and what stays above it as its parent, if anything does. */
-export interface Guises {
-  agent: Guise;
-  wrapper: Guise | null;
+export interface Disguises {
+  agent: Disguise;
+  wrapper: Disguise | null;
 }
 
-export interface Guise {
+export interface Disguise {
   /** The file that runs, below the folder of programs. */
   exe: string;
   /** What it calls itself in the process table. */
@@ -93,36 +92,36 @@ export const wordsOf = (words: readonly string[]): string => words.map((word) =>
 
 export interface DatabaseFormat {
   schema: string;
-  /** One of its tables: without it nobody has a session there. */
+  /** One of its tables: a database without it has no sessions. */
   table: string;
   /** Columns of JSON that may be broken, and what their rows are sorted by. Each table has a `session_id`. */
   texts: readonly { table: string; column: string; order: readonly string[] }[];
   /** Removes a session by its id. */
   removal: string;
-  /** Puts what a line of `Format.lines` tells into its tables. */
+  /** Writes a line of `Format.lines` into its tables. */
   put(database: Database, line: Fields): void;
-  /** The same lines, out of what stands there; null: there is no such session. */
+  /** Reads the same lines from its tables; null: there is no such session. */
   lines(database: Database, id: string): Fields[] | null;
   /** The same from what older versions kept, which counts where the database has no such session. */
   oldLines?(home: string, id: string): Fields[] | null;
 }
 
-/** What a process keeps in mind, and replaces with every change. */
+/** Documents that a process keeps in memory and rewrites with every change. */
 export interface DocumentsFormat {
-  /** What stands in which file of the record's folder, after one more line of `Format.lines`. */
+  /** The new content of each file in the record's folder, after one more line of `Format.lines`. */
   put(session: Session, line: Fields): Record<string, string>;
-  /** Lines out of what stands there; null: there is no such session. The first one is the session's own. */
+  /** Reads the lines from these files, the line of the session first; null: there is no such session. */
   lines(session: Session): Fields[] | "unreadable" | null;
-  /** The process that has it by the record's word, and when that was written. */
+  /** The process that the record names, and when the record was written. */
   owner(session: Session): { pid: number; writtenMs: number } | null;
   /** Files that the record consists of besides its first one. */
   others(session: Session): string[];
-  /** By the first line of the record nobody has it any more. */
+  /** The first line of the record says that no process has the session any more. */
   isOver(first: Line): boolean;
   /** What a process writes that leaves its session. */
   parting(session: Session, outcome: "completed" | "interrupted"): string;
   /** A person may begin a new session in it. */
-  mayClear(twin: Pick<Twin, "argv">): boolean;
+  mayClear(fake: Pick<FakeAgent, "argv">): boolean;
 }
 
 export interface HubFormat {
@@ -141,21 +140,20 @@ export interface Word {
 export interface LockFormat {
   /** Below its home. */
   path(id: string, pid: number): string;
-  /** One for each session: only one process may have it, and nobody has a session, or writes, before that. */
+  /** One lock per session: only one process may hold it, and a process has no session and writes nothing before that. */
   isExclusive: boolean;
 }
 
-export interface ClaimFormat {
+export interface AnnouncementFormat {
   folder: string;
-  /** Its file below the folder. */
-  fileOf(claim: Pick<Claim, "pid" | "session">): string;
+  fileOf(announcement: Pick<Announcement, "pid" | "session">): string;
   /** Finds `pid` in a path below the folder, and `session` where it is there. */
   pattern: RegExp;
-  write(claim: Claim, twin: Pick<Twin, "cwd" | "argv" | "bornMs">): string;
-  parse(text: string, pid: number, session: string): Claim | null;
+  write(announcement: Announcement, fake: Pick<FakeAgent, "cwd" | "argv" | "bornMs">): string;
+  parse(text: string, pid: number, session: string): Announcement | null;
   /** Rewritten in place, or renamed into it. */
   inPlace: boolean;
-  hasNamespace(twin: Twin): boolean;
+  hasNamespace(fake: FakeAgent): boolean;
   hasBoot: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Every format that the harness plays.
+// All formats that the harness simulates.
 import type { Format } from "./format.ts";
 import { claudeFormat } from "./format-claude.ts";
 import { clineFormat } from "./format-cline.ts";

@@ -5,7 +5,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import type { ServerWebSocket } from "bun";
 import type { Memory, Run } from "./gateway.ts";
 
-const { TWIN_MEMORY: memoryPath = "", TWIN_LOCK: lockPath = "", TWIN_NAME: name = "" } = process.env;
+const { FAKE_MEMORY: memoryPath = "", FAKE_LOCK: lockPath = "", FAKE_NAME: name = "" } = process.env;
 const recall = (): Memory => JSON.parse(readFileSync(memoryPath, "utf8"));
 
 interface Request {
@@ -56,7 +56,7 @@ function payloadOf({ method, params }: Request, memory: Memory): unknown {
   return method === "sessions.abort" ? abort(memory, String(params["key"])) : {};
 }
 
-/** Also what it does not work on, as it answers who does not ask for the others alone. */
+/** Includes sessions without a run, as the gateway answers a request without a filter. */
 function listOf({ runs, others, page, manner }: Memory, offset: number) {
   const active = runs.map(({ sessionId }) => ({
     ...{ key: keyOf(sessionId), sessionId, status: "running" },

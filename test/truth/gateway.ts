@@ -2,10 +2,10 @@
 // mind; the process (gateway-process.ts) answers accordingly.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { overwriteArguments } from "./guise.ts";
+import { overwriteArguments } from "./disguise.ts";
+import { type FakeAgent, isSuspended, spawnQuiet } from "./fake-agent.ts";
 import { absentAsNull, readProcName, until } from "./proc.ts";
-import { parseObject } from "./record.ts";
-import { isSuspended, spawnQuiet, type Twin } from "./twin.ts";
+import { parseObject } from "./read-record.ts";
 
 export interface Run {
   sessionId: string;
@@ -26,7 +26,7 @@ export interface Memory {
   manner: GatewayManner;
   token: string;
   runs: Run[];
-  /** Sessions without a run that it names all the same. */
+  /** Sessions that it names although they have no run. */
   others: string[];
   /** So many sessions in one answer. */
   page: number;
@@ -53,7 +53,6 @@ export interface GatewayBirth {
   environment: Record<string, string>;
   memoryPath: string;
   memory: Memory;
-  /** Where the token stands: in its environment, or in its settings. */
   tokenIn: "environment" | "settings";
   /** A gateway that is starting has not got it yet. */
   hasLock: boolean;
@@ -82,7 +81,7 @@ export function spawnGateway(birth: GatewayBirth) {
   writeMemory(memoryPath, memory);
   if (birth.tokenIn === "settings") writeSettings(join(home, format.settings), memory.token);
   const own = {
-    ...{ TWIN_MEMORY: memoryPath, TWIN_LOCK: birth.hasLock ? lock : "", TWIN_NAME: format.name(birth.argv) },
+    ...{ FAKE_MEMORY: memoryPath, FAKE_LOCK: birth.hasLock ? lock : "", FAKE_NAME: format.name(birth.argv) },
     ...{ BUN_RUNTIME_TRANSPILER_CACHE_PATH: "0" },
     ...(birth.tokenIn === "environment" ? { [format.tokenVariable]: memory.token } : {}),
   };
@@ -108,39 +107,39 @@ function writeMemory(path: string, memory: Memory): void {
   renameSync(`${path}.tmp`, path);
 }
 
-/** What it has in mind, if who asks it gets an answer; null: it cannot be asked. */
-export function answerOf(twin: Twin, home: string): Memory | null {
-  const { gateway } = twin.format;
-  if (twin.memory === null || gateway === undefined || isSuspended(twin)) return null;
-  const memory = readMemory(twin.memory.path);
-  if (!["true", "blind", "odd"].includes(memory.manner) || !twin.memory.hasLock) return null;
-  return twin.memory.tokenIn === "environment" || tokenIn(join(home, gateway.settings)) === memory.token
+/** The state that it would report; null: it cannot be asked. */
+export function answerOf(fake: FakeAgent, home: string): Memory | null {
+  const { gateway } = fake.format;
+  if (fake.memory === null || gateway === undefined || isSuspended(fake)) return null;
+  const memory = readMemory(fake.memory.path);
+  if (!["true", "blind", "odd"].includes(memory.manner) || !fake.memory.hasLock) return null;
+  return fake.memory.tokenIn === "environment" || tokenIn(join(home, gateway.settings)) === memory.token
     ? memory
     : null;
 }
 
 /** What it says of a session that it works on. */
-export function runOf(twin: Twin, home: string, id: string): Run | null {
-  return answerOf(twin, home)?.runs.find(({ sessionId }) => sessionId === id) ?? null;
+export function runOf(fake: FakeAgent, home: string, id: string): Run | null {
+  return answerOf(fake, home)?.runs.find(({ sessionId }) => sessionId === id) ?? null;
 }
 
 /** It listens, and yet no answer of it can be had. */
-export function isAskedInVain(twin: Twin, home: string): boolean {
-  if (twin.memory === null || !twin.memory.hasLock || answerOf(twin, home) !== null) return false;
-  return readMemory(twin.memory.path).manner !== "local";
+export function isAskedInVain(fake: FakeAgent, home: string): boolean {
+  if (fake.memory === null || !fake.memory.hasLock || answerOf(fake, home) !== null) return false;
+  return readMemory(fake.memory.path).manner !== "local";
 }
 
-export function changeMemory({ memory }: Twin, change: (memory: Memory) => Partial<Memory>): void {
+export function changeMemory({ memory }: FakeAgent, change: (memory: Memory) => Partial<Memory>): void {
   if (memory === null) throw new Error("harness: no gateway");
   const before = readMemory(memory.path);
   writeMemory(memory.path, { ...before, ...change(before) });
 }
 
 /** What it has in mind of a session after an event. */
-export function noteRun(twin: Twin, id: string, event: string, fields: Record<string, unknown>): void {
-  const run = twin.format.gateway?.runAfter(event, fields);
+export function noteRun(fake: FakeAgent, id: string, event: string, fields: Record<string, unknown>): void {
+  const run = fake.format.gateway?.runAfter(event, fields);
   if (run === undefined) return;
-  changeMemory(twin, ({ runs, others }) => {
+  changeMemory(fake, ({ runs, others }) => {
     const left = {
       runs: runs.filter(({ sessionId }) => sessionId !== id),
       others: others.filter((each) => each !== id),

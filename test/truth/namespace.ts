@@ -1,4 +1,4 @@
-// Where workers run: a pid namespace in which only their processes exist, and a folder that agentctl trusts there.
+// Workers run in a pid namespace in which only their processes exist, with files in a folder that agentctl trusts there.
 import { realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 
@@ -7,22 +7,8 @@ const unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"].c
   process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"],
 );
 const firstProcess = ["/bin/sh", "-c", '"$@"; exit $?', "sh"];
-/** What stands before a command that is to run in a pid namespace of its own. */
+/** The words before a command that start it in a new pid namespace. */
 export const intoNamespace = [...unshare, ...firstProcess];
-
-export async function outputInNamespace(command: string[]): Promise<string> {
-  const child = Bun.spawn([...intoNamespace, ...command], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  // With unshare dies the first process of the namespace, and with that all others in it.
-  const end = () => child.kill("SIGKILL");
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, end);
-  const [text, exit] = await Promise.all([child.stdout.text(), child.exited]);
-  if (exit !== 0) throw new Error(`a worker ended with ${exit}`);
-  return text;
-}
 
 export async function whyNoNamespace(): Promise<string | null> {
   if (process.platform !== "linux") return "pid namespaces exist on Linux only.";
@@ -33,7 +19,7 @@ export async function whyNoNamespace(): Promise<string | null> {
     : `a pid namespace is not permitted here (${text.trim()}). Run as root, or allow user namespaces.`;
 }
 
-// In a namespace, a store on another device than / may have writers that cannot be seen: agentctl would say unknown.
+// In a namespace, a store on another device than / may have invisible writers, so agentctl would answer unknown.
 export function sameDeviceAsRoot(repository: string): string {
   const device = statSync("/").dev;
   const found = [tmpdir(), "/var/tmp", repository].find((folder) => statSync(folder).dev === device);

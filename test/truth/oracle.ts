@@ -1,28 +1,28 @@
-// The oracle: what may be said about each session, from what the harness did and what stands in the files.
+// The oracle: the allowed answers about each session, derived from the harness's own actions and the files.
 // It knows every process; it shares no code with the product, only the written format and the contract.
-import { type Claim, isFromHere, readClaims } from "./announcement.ts";
-import { aroundStartMs, directoryLinks, type Links } from "./directory.ts";
+import { type Announcement, isFromHere, readAnnouncements } from "./announcement.ts";
+import { type FakeAgent, isAlive, isSuspended, serves } from "./fake-agent.ts";
 import { isAskedInVain } from "./gateway.ts";
-import { type Doing, gatewayWord, suspicionOf } from "./oracle-hosts.ts";
+import { aroundStartMs, directoryLinks, type Links } from "./oracle-directory.ts";
+import { type Doing, gatewayWord, suspicionOf } from "./oracle-servers.ts";
 import { pidNamespace } from "./proc.ts";
-import type { RecordReading, Turn } from "./record.ts";
-import { isAlive, isSuspended, serves, type Twin } from "./twin.ts";
-import type { Session, Store, World } from "./world.ts";
+import type { RecordReading, Turn } from "./read-record.ts";
+import type { Session, SimulatedHost, Store } from "./simulated-host.ts";
 
 export type Answer =
   | {
       state: "running";
       /** At least these processes, at most those. */
-      owners: Twin[];
-      mostOwners: Twin[];
+      owners: FakeAgent[];
+      mostOwners: FakeAgent[];
       links: string[];
       activities: string[];
       questions: string[];
       suspended: boolean;
-      /** Allowed by the rule for weak links, and yet not true. */
+      /** Allowed by the rule for weak links, but not true. */
       wrongGuess: boolean;
     }
-  /** `unseen`: one that never speaks has it open, and has written nothing there. */
+  /** `unseen`: a process that announces nothing has it open and has written nothing there. */
   | { state: "stopped"; outcomes: (string | null)[]; unseen?: boolean }
   | { state: "unknown" };
 
@@ -34,39 +34,39 @@ export interface Expectation {
 
 export interface Expected {
   sessions: Expectation[];
-  /** Live twins that name no session: each must be seen, once. */
-  nameless: Twin[];
-  /** Live twins whose announcement cannot be read: they may be named by their arguments, or count as nameless. */
-  muted: Twin[];
+  /** Live fake agents that name no session: each must be listed once. */
+  nameless: FakeAgent[];
+  /** Live fake agents with an unreadable announcement: they may be linked by their arguments, or be listed without a session. */
+  muted: FakeAgent[];
   complete: boolean | null;
 }
 
-/** Of one agent: nothing of another one takes part. */
+/** Of one agent; other agents have no influence. */
 interface Sight {
-  world: World;
+  host: SimulatedHost;
   store: Store;
-  live: Twin[];
-  announced: Set<Twin>;
-  nameless: Twin[];
-  muted: Twin[];
+  live: FakeAgent[];
+  announced: Set<FakeAgent>;
+  nameless: FakeAgent[];
+  muted: FakeAgent[];
   /** Of those, interfaces that may have left the session they were started with. */
-  movers: Twin[];
+  movers: FakeAgent[];
   readings: Map<Session, RecordReading>;
-  /** Session ids claimed from another pid namespace: their process may live where we cannot see. */
-  claimedElsewhere: Set<string>;
-  claimed: Set<string>;
-  /** What live processes say of themselves, where their announcement is true. */
-  words: Map<Twin, Claim>;
-  someClaimUnread: boolean;
-  /** The records do not tell which sessions there are. */
+  /** Session ids announced from another pid namespace: their process may live where we cannot see. */
+  announcedElsewhere: Set<string>;
+  announcedSessions: Set<string>;
+  /** The reports of live processes with a true announcement. */
+  words: Map<FakeAgent, Announcement>;
+  someAnnouncementUnread: boolean;
+  /** The records do not show which sessions exist. */
   unlisted: boolean;
-  /** How the ids begin whose records do not tell whose they are: by the names of those. */
+  /** The first characters of the ids of nameless records, from their file names. */
   lost: ReadonlySet<string>;
   links: Links;
 }
 
-export function expect(world: World): Expected {
-  const sights = world.stores.map((store) => look(world, store));
+export function expect(host: SimulatedHost): Expected {
+  const sights = host.stores.map((store) => look(host, store));
   const completes = sights.map(expectComplete);
   return {
     sessions: sights.flatMap((sight) => [...sight.readings.keys()].map((session) => expectSession(sight, session))),
@@ -76,62 +76,64 @@ export function expect(world: World): Expected {
   };
 }
 
-function look(world: World, store: Store): Sight {
-  const { format, claimsFolder, claimsBroken } = store;
-  const live = world.twins.filter((twin) => twin.format === format && isAlive(twin));
-  const announced = new Set(live.filter((twin) => twin.hosted !== null || world.isAnnounced(twin)));
-  const claims =
-    claimsBroken || claimsFolder === null || format.claims === null ? [] : readClaims(claimsFolder, format.claims);
-  const understood = claims.flatMap(({ claim }) => (claim === null ? [] : [claim]));
-  const unreadPids = new Set(claims.flatMap(({ pid, claim }) => (claim === null ? [pid] : [])));
-  const own = [...world.sessions.values()].filter((session) => session.format === format);
-  const words = [...announced].flatMap((twin): [Twin, Claim][] => {
-    const claim = understood.find(({ pid }) => pid === twin.pid);
-    return claim === undefined || claim.status === null ? [] : [[twin, claim]];
+function look(host: SimulatedHost, store: Store): Sight {
+  const { format, announcementsFolder, announcementsBroken } = store;
+  const live = host.fakes.filter((fake) => fake.format === format && isAlive(fake));
+  const announced = new Set(live.filter((fake) => fake.served !== null || host.isAnnounced(fake)));
+  const announcements =
+    announcementsBroken || announcementsFolder === null || format.announcements === null
+      ? []
+      : readAnnouncements(announcementsFolder, format.announcements);
+  const understood = announcements.flatMap(({ announcement }) => (announcement === null ? [] : [announcement]));
+  const unreadPids = new Set(announcements.flatMap(({ pid, announcement }) => (announcement === null ? [pid] : [])));
+  const own = [...host.sessions.values()].filter((session) => session.format === format);
+  const words = [...announced].flatMap((fake): [FakeAgent, Announcement][] => {
+    const announcement = understood.find(({ pid }) => pid === fake.pid);
+    return announcement === undefined || announcement.status === null ? [] : [[fake, announcement]];
   });
-  const readings = new Map(own.map((each) => [each, ofSomebody(world.read(each), each)]));
-  const nameless = live.filter((twin) => !announced.has(twin) && twin.argvSession === null);
-  const unlisted = world.isBroken(store);
+  const readings = new Map(own.map((each) => [each, ofSomebody(host.read(each), each)]));
+  const nameless = live.filter((fake) => !announced.has(fake) && fake.argvSession === null);
+  const unlisted = host.isBroken(store);
   const lost = format.idInside ? [...readings].filter(([, reading]) => isOfUnknown(reading)) : [];
-  const someClaimUnread = claimsBroken || claims.some(({ claim }) => claim === null);
-  const movers = live.filter((twin) => !announced.has(twin) && mayHaveMoved(twin, readings));
-  const isNamed = (session: Session) => live.some((twin) => has(world, twin, session) && !nameless.includes(twin));
+  const someAnnouncementUnread = announcementsBroken || announcements.some(({ announcement }) => announcement === null);
+  const movers = live.filter((fake) => !announced.has(fake) && mayHaveMoved(fake, readings));
+  const isNamed = (session: Session) => live.some((fake) => has(host, fake, session) && !nameless.includes(fake));
   return {
-    world,
+    host,
     store,
     live,
     announced,
     nameless,
     muted: [
-      ...live.filter((twin) => !announced.has(twin) && twin.argvSession !== null && unreadPids.has(twin.pid)),
+      ...live.filter((fake) => !announced.has(fake) && fake.argvSession !== null && unreadPids.has(fake.pid)),
       ...movers,
     ],
     movers,
     readings,
-    claimedElsewhere: new Set(understood.filter(isFromElsewhere).map(({ session }) => session)),
-    claimed: new Set(understood.map(({ session }) => session)),
+    announcedElsewhere: new Set(understood.filter(isFromElsewhere).map(({ session }) => session)),
+    announcedSessions: new Set(understood.map(({ session }) => session)),
     words: new Map(words),
-    someClaimUnread,
+    someAnnouncementUnread,
     unlisted,
     lost: new Set(lost.map(([{ id }]) => begin(id))),
-    links: directoryLinks({ nameless, readings, isNamed, isVague: unlisted || someClaimUnread }),
+    links: directoryLinks({ nameless, readings, isNamed, isVague: unlisted || someAnnouncementUnread }),
   };
 }
 
 /** A person may have gone on in it to another session of its directory that was written since. */
-function mayHaveMoved(twin: Twin, readings: ReadonlyMap<Session, RecordReading>): boolean {
-  if (twin.argvSession === null || !twin.format.mayMoveOn(twin.argv)) return false;
+function mayHaveMoved(fake: FakeAgent, readings: ReadonlyMap<Session, RecordReading>): boolean {
+  if (fake.argvSession === null || !fake.format.mayMoveOn(fake.argv)) return false;
   return [...readings].some(
     ([session, reading]) =>
-      session.id !== twin.argvSession &&
+      session.id !== fake.argvSession &&
       reading.kind !== "absent" &&
       (reading.kind !== "record" ||
         reading.damaged ||
-        (reading.lastAtMs > twin.startMs - aroundStartMs && (reading.cwd === null || reading.cwd === twin.cwd))),
+        (reading.lastAtMs > fake.startMs - aroundStartMs && (reading.cwd === null || reading.cwd === fake.cwd))),
   );
 }
 
-/** Where the first line says whose record it is, one without any is nobody's; unless nothing of it can become one. */
+/** In formats whose first line has the id, a record without that line has no session. */
 function ofSomebody(reading: RecordReading, { format }: Session): RecordReading {
   const isNobodys = reading.kind === "empty" || reading.kind === "torn-header";
   return format.idInside && isNobodys ? { kind: "absent" } : reading;
@@ -141,25 +143,25 @@ const begin = (id: string): string => id.slice(0, 8);
 
 const isOfUnknown = ({ kind }: RecordReading): boolean => ["unreadable", "garbage", "headless"].includes(kind);
 
-/** What a host opened again it does not say. */
-function has(world: World, twin: Twin, { id }: Session): boolean {
-  return serves(twin, id) && (twin.hosted === null || world.isAnnounced(twin, id));
+/** A server does not name the sessions that it reopened. */
+function has(host: SimulatedHost, fake: FakeAgent, { id }: Session): boolean {
+  return serves(fake, id) && (fake.served === null || host.isAnnounced(fake, id));
 }
 
 function expectSession(sight: Sight, session: Session): Expectation {
-  const owners = sight.live.filter((twin) => has(sight.world, twin, session) && mayOwn(twin, sight));
-  const named = owners.filter((twin) => !sight.nameless.includes(twin) && !sight.muted.includes(twin));
-  const muted = owners.filter((twin) => sight.muted.includes(twin));
+  const owners = sight.live.filter((fake) => has(sight.host, fake, session) && mayOwn(fake, sight));
+  const named = owners.filter((fake) => !sight.nameless.includes(fake) && !sight.muted.includes(fake));
+  const muted = owners.filter((fake) => sight.muted.includes(fake));
   const reading = told(sight, session);
-  // What it was started with may be stale (`/clear`), and what it says now cannot be read: unknown is honest, too.
+  // The session in its arguments may be stale (`/clear`), and its announcement cannot be read, so unknown is allowed, too.
   if (named.length === 0 && muted.length > 0) {
-    const guesses = muted.map((twin) => running(sight, reading, [twin], owners, ["argv"]));
+    const guesses = muted.map((fake) => running(sight, reading, [fake], owners, ["argv"]));
     return { session, row: "required", answers: [...guesses, { state: "unknown" }] };
   }
   if (named.length > 0) {
-    // A process of its own goes before a hub that has it, too.
-    const first = named.some(({ hosted }) => hosted === null) ? named.filter(({ hosted }) => hosted === null) : named;
-    const links = [...new Set(first.map((twin) => (sight.announced.has(twin) ? "announced" : "argv")))];
+    // A session's own process counts before a hub that has it, too.
+    const first = named.some(({ served }) => served === null) ? named.filter(({ served }) => served === null) : named;
+    const links = [...new Set(first.map((fake) => (sight.announced.has(fake) ? "announced" : "argv")))];
     // The stronger link speaks for the session; a second writer may be linked less well.
     const answer = running(sight, reading, named, owners, links.includes("announced") ? ["announced"] : links);
     Object.assign(answer, gatewayWord(named, session));
@@ -170,64 +172,64 @@ function expectSession(sight: Sight, session: Session): Expectation {
   return expectDead(sight, session);
 }
 
-/** Who announces by a lock has no session before it holds it; only what `exec resume` was started with is as good as that. */
-function mayOwn(twin: Twin, { announced }: Sight): boolean {
-  return twin.format.lock?.isExclusive !== true || announced.has(twin) || twin.argvSession !== null;
+/** An agent that announces by a lock has no session before it holds it; only the argument of `exec resume` proves as much. */
+function mayOwn(fake: FakeAgent, { announced }: Sight): boolean {
+  return fake.format.lock?.isExclusive !== true || announced.has(fake) || fake.argvSession !== null;
 }
 
-/** Its process lives but does not say which session it serves: anything but "stopped". */
-function expectNameless(sight: Sight, session: Session, owners: Twin[]): Expectation {
-  const row = rowOf(sight, session, sight.claimed.has(session.id));
+/** Its process lives but does not name its session: every answer except "stopped" is allowed. */
+function expectNameless(sight: Sight, session: Session, owners: FakeAgent[]): Expectation {
+  const row = rowOf(sight, session, sight.announcedSessions.has(session.id));
   const { must, guesses } = byDirectory(sight, session, owners);
   if (must.length > 0) return { session, row, answers: must };
   const answers: Answer[] = [{ state: "unknown" }, ...guesses];
   if (suspicionOf(sight.live, session, readingOf(sight, session)) === "sure") return { session, row, answers };
-  if (owners.every((twin) => sight.links.isUnseen(twin, session)) && !sight.links.isDoubted(session))
+  if (owners.every((fake) => sight.links.isUnseen(fake, session)) && !sight.links.isDoubted(session))
     answers.push(...deadAnswers(told(sight, session)).map((answer) => ({ ...answer, unseen: true })));
   return { session, row, answers };
 }
 
 function expectDead(sight: Sight, session: Session): Expectation {
-  const elsewhere = sight.claimedElsewhere.has(session.id);
+  const elsewhere = sight.announcedElsewhere.has(session.id);
   const row = rowOf(sight, session, elsewhere);
   const suspicion = suspicionOf(sight.live, session, readingOf(sight, session));
   if (elsewhere || sight.unlisted || suspicion === "sure") return { session, row, answers: [{ state: "unknown" }] };
   const { must, guesses } = byDirectory(sight, session, []);
   if (sight.lost.has(begin(session.id))) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   if (must.length > 0) return { session, row, answers: must };
-  // Somebody is there who may well have it.
+  // A live process may have it.
   if (sight.links.isDoubted(session)) return { session, row, answers: [{ state: "unknown" }, ...guesses] };
   const answers = deadAnswers(told(sight, session));
-  // A live process that cannot be placed, or a claim that cannot be read, may be this session's: unknown is honest.
-  const isVague = sight.nameless.length > 0 || sight.movers.length > 0 || sight.someClaimUnread;
+  // A live process without a known session, or an unreadable announcement, may belong to this session, so unknown is allowed.
+  const isVague = sight.nameless.length > 0 || sight.movers.length > 0 || sight.someAnnouncementUnread;
   if (isVague || suspicion === "maybe") answers.push({ state: "unknown" });
   return { session, row, answers: [...answers, ...guesses] };
 }
 
 function rowOf(sight: Sight, session: Session, mayBeKnown: boolean): Expectation["row"] {
   const reading = readingOf(sight, session);
-  if (sight.world.isBroken(sight.store) || (sight.store.format.idInside && isOfUnknown(reading))) return "optional";
+  if (sight.host.isBroken(sight.store) || (sight.store.format.idInside && isOfUnknown(reading))) return "optional";
   if (reading.kind !== "absent") return "required";
   return mayBeKnown ? "optional" : "forbidden";
 }
 
-// Linked by the written rule for those who never speak. Where the oracle knows better it is allowed, and counted as a wrong guess.
-function byDirectory(sight: Sight, session: Session, owners: Twin[]): { must: Answer[]; guesses: Answer[] } {
+// Linked by the written rule for processes without an announcement. A wrong link by this rule is allowed, and counted as a wrong guess.
+function byDirectory(sight: Sight, session: Session, owners: FakeAgent[]): { must: Answer[]; guesses: Answer[] } {
   const reading = told(sight, session);
-  const answersOf = (twins: Twin[]) =>
-    twins.map((twin): Answer => {
-      const most = owners.includes(twin) ? owners : [...owners, twin];
-      const answer = running(sight, reading, [twin], most, ["cwd"]);
-      return { ...answer, wrongGuess: !serves(twin, session.id) };
+  const answersOf = (fakes: FakeAgent[]) =>
+    fakes.map((fake): Answer => {
+      const most = owners.includes(fake) ? owners : [...owners, fake];
+      const answer = running(sight, reading, [fake], most, ["cwd"]);
+      return { ...answer, wrongGuess: !serves(fake, session.id) };
     });
   const { must, may } = sight.links.of(session);
   return { must: answersOf(must), guesses: answersOf(may) };
 }
 
-function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwners: Twin[], links: string[]) {
+function running(sight: Sight, reading: RecordReading, owners: FakeAgent[], mostOwners: FakeAgent[], links: string[]) {
   const suspended = owners.every(isSuspended);
   const turns = possibleTurns(reading);
-  const words = owners.flatMap((twin) => sight.words.get(twin) ?? []);
+  const words = owners.flatMap((fake) => sight.words.get(fake) ?? []);
   const trusted = reading.kind === "record" && !reading.unclear;
   const { activities, questions } =
     words.length > 0 ? byWord(words, turns, reading) : byRecord(turns, owners, mostOwners);
@@ -235,7 +237,7 @@ function running(sight: Sight, reading: RecordReading, owners: Twin[], mostOwner
   return { state: "running" as const, owners, mostOwners, links, activities, questions, suspended, wrongGuess: false };
 }
 
-function byRecord(turns: Turn[], owners: Twin[], mostOwners: Twin[]): Doing {
+function byRecord(turns: Turn[], owners: FakeAgent[], mostOwners: FakeAgent[]): Doing {
   const questions = turns.flatMap(({ question, needs }) => question ?? needs ?? []);
   const activities = turns.flatMap((turn) => {
     const ages = [inheritance(turn, owners), inheritance(turn, mostOwners)];
@@ -245,17 +247,17 @@ function byRecord(turns: Turn[], owners: Twin[], mostOwners: Twin[]): Doing {
   return { activities, questions };
 }
 
-/** Opened or closed before any of its processes began: what those do nobody can tell from it. Around the start both are right. */
-function inheritance({ turn, markedAtMs }: Turn, owners: Twin[]): "yes" | "no" | "maybe" {
-  // Twins have no terminals: an old end of turn says as little of what they do as an old beginning.
+/** A turn from before the start of all processes says nothing about them. Close to the start both answers are allowed. */
+function inheritance({ turn, markedAtMs }: Turn, owners: FakeAgent[]): "yes" | "no" | "maybe" {
+  // Fake agents have no terminals, so neither an old end nor an old start of a turn proves anything.
   if (turn === "none" || markedAtMs === null || owners.length === 0) return "no";
   const firstBorn = Math.min(...owners.map(({ startMs }) => startMs));
   if (firstBorn > markedAtMs + aroundStartMs) return "yes";
   return firstBorn + aroundStartMs > markedAtMs ? "maybe" : "no";
 }
 
-/** Of several processes the one that needs a person most is heard: nobody is idle while another one works. */
-function byWord(words: Claim[], turns: Turn[], reading: RecordReading): Doing {
+/** Of several processes the one that most needs a person decides; a session is not idle while one of them works. */
+function byWord(words: Announcement[], turns: Turn[], reading: RecordReading): Doing {
   const loudest = ["waiting", "busy", "shell", "idle"].find((status) => words.some((word) => word.status === status));
   if (loudest === "busy") return { activities: ["working"], questions: [] };
   if (loudest === "waiting") {
@@ -281,7 +283,7 @@ function deadAnswers(reading: RecordReading): Answer[] {
   return [{ state: "stopped", outcomes: [null, ...outcomes] }, unknown];
 }
 
-/** What the lines may be taken to say; nothing, where they say nothing certain. */
+/** The possible meanings of the lines; empty if nothing is certain. */
 function possibleTurns(reading: RecordReading): Turn[] {
   if (reading.kind === "headless") return [reading.says];
   if (reading.kind !== "record") return [];
@@ -306,23 +308,23 @@ function outcomeOf(says: Turn): string | null {
 }
 
 function expectComplete(sight: Sight): boolean | null {
-  if (sight.live.some((twin) => isAskedInVain(twin, sight.store.home))) return false;
-  if (sight.unlisted || sight.lost.size > 0 || sight.store.claimsBroken) return false;
+  if (sight.live.some((fake) => isAskedInVain(fake, sight.store.home))) return false;
+  if (sight.unlisted || sight.lost.size > 0 || sight.store.announcementsBroken) return false;
   const whole = [...sight.readings.values()].every((reading) =>
     reading.kind === "record" ? !reading.damaged : reading.kind === "absent",
   );
-  return whole && !sight.someClaimUnread ? true : null;
+  return whole && !sight.someAnnouncementUnread ? true : null;
 }
 
 function readingOf(sight: Sight, session: Session): RecordReading {
   return sight.readings.get(session) ?? { kind: "absent" };
 }
 
-/** Where another record may be its own and cannot be read, what its own one says may be over. */
+/** Another record that cannot be read may be its own, so its known record may be outdated. */
 function told(sight: Sight, session: Session): RecordReading {
   return sight.lost.has(begin(session.id)) ? { kind: "garbage" } : readingOf(sight, session);
 }
 
-function isFromElsewhere(claim: Claim): boolean {
-  return !isFromHere(claim) && isFromHere({ ...claim, namespace: pidNamespace });
+function isFromElsewhere(announcement: Announcement): boolean {
+  return !isFromHere(announcement) && isFromHere({ ...announcement, namespace: pidNamespace });
 }

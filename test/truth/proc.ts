@@ -1,4 +1,4 @@
-// What the harness itself sees in /proc: whether a process lives, and which one it is.
+// The harness's own view of /proc: whether a process lives, and its identity.
 import { readFileSync, readlinkSync } from "node:fs";
 
 export interface ProcStat {
@@ -6,7 +6,7 @@ export interface ProcStat {
   start: string;
 }
 
-/** The one silence of the harness: a file or process that is not there is an answer, all else is thrown. */
+/** A missing file or process is null; every other error is thrown. */
 export function absentAsNull<T>(read: () => T): T | null {
   try {
     return read();

@@ -1,4 +1,4 @@
-// Dice: every random choice of the harness comes from here, so that a seed names a run.
+// Dice: all random choices of the harness, so that a seed repeats a run.
 
 export class Dice {
   #state: number;

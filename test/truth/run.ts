@@ -1,41 +1,42 @@
-// The truth harness: random schedules over scripted agents of every format; after every step, what agentctl says is compared
-// with what is true.
+// The truth harness: random schedules over scripted agents of every format. After every step the answer of agentctl is compared
+// with the truth.
 //
 //   bun test/truth/run.ts --schedules 200 --seed 1 [--minutes 5] [--agents scripted|real|all] [--steps 8] [--bin dist/agentctl] [--workers 2] [--cast pi,demo]
-//   bun test/truth/run.ts --replay "start:1:4711 prompt:1:12 kill:1:99" [--schedules 50: so many times]
+//   bun test/truth/run.ts --replay "start:1:4711 prompt:1:12 kill:1:99" [--schedules 50: repeat it 50 times]
 //
 // How it works
-// - Each worker runs in a pid namespace of its own: only its processes exist there, and pids can be chosen.
-// - Twins (twin.ts) are real processes under the agents' names that only block. The harness writes their records and
-//   announcements for them, so it knows what is true; kernel locks they take themselves. `world.ts` holds them,
-//   `steps-*.ts` act on them, `format-*.ts` know what each agent writes, and when.
-// - The oracle (oracle.ts) allows a set of answers per session; compare.ts names each answer outside of it.
-//   It is written from the agents' notes, captured files and the contract alone and must never import from src/.
-// - in-process.ts asks the product's own code the same question and compares it with the process's answer.
-// - A step is name:session:seed. All its choices come from its seed, so a list of steps is a replay.
-// - A check is one session compared. The first lie ends a schedule; its steps are shortened by dropping what is not needed.
-// - Each schedule plays three agents, drawn by its first step, or those of `--cast`; agentctl's own launches are demo agents.
-// - `--minutes` draws fresh schedules until the time is over. `--agents real` runs test/truth/real/run.ts instead, `all` both.
+// - Each worker runs in its own pid namespace: only its processes exist there, and it can choose pids.
+// - Fake agents (fake-agent.ts, the type FakeAgent) are real processes with the names of agents that only block. The harness writes their
+//   records and announcements for them, so it knows the truth; they take kernel locks themselves. `simulated-host.ts` holds them,
+//   `steps-*.ts` act on them, and `format-*.ts` know what each agent writes, and when.
+// - The oracle (oracle.ts) allows a set of answers for each session; compare.ts reports every other answer as a lie.
+//   The oracle is written from the agents' notes, the captured files and the contract, and must never import from src/.
+// - compare-in-process.ts calls the product's own code and compares its result with the answer of the process.
+// - A step is name:session:seed. All its choices come from its seed, so a list of steps can be replayed.
+// - A check is one session compared once. The first lie ends a schedule, and steps that the lie does not need are dropped.
+// - Each schedule has three agents, chosen by its first step, or those of `--cast`; sessions launched by agentctl are demo agents.
+// - `--minutes` runs new schedules until the time is over. `--agents real` runs test/truth/real/run.ts instead, `all` runs both.
+// - A worker that dies is reported with its signal or exit code, its last output, and a replay (run-worker.ts).
 //
-// What it does not do: nothing changes while agentctl looks (each answer is about a world at rest); of hosts only Cline's hub and
-// OpenClaw's gateway; one home per agent.
+// Limits: nothing changes while agentctl reads; of servers only Cline's hub and OpenClaw's gateway; one home per agent.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { outputInNamespace, sameDeviceAsRoot, whyNoNamespace } from "./namespace.ts";
+import { sameDeviceAsRoot, whyNoNamespace } from "./namespace.ts";
+import { printDeath, runWorker, type WorkerDeath } from "./run-worker.ts";
 import { parseSteps } from "./schedule.ts";
 import { addTally, emptyTally, liesIn, printTally } from "./tally.ts";
-import { type Failure, type Order, type Result, work } from "./worker.ts";
+import { type Failure, type Order, type Progress, type Result, work } from "./worker.ts";
 
 const repository = resolve(import.meta.dir, "../..");
-/** With --minutes: so many schedules before the clock is looked at again. */
+/** With --minutes: the number of schedules between two looks at the clock. */
 const perBatch = 20;
 const realHalf = join(import.meta.dir, "real/run.ts");
 
 const { values: options } = parseArgs({
   options: {
     schedules: { type: "string" },
-    // Without one: a fresh seed, printed, so that every run looks elsewhere and can be repeated.
+    // The default is a random seed, which is printed, so that each run is different and can be repeated.
     minutes: { type: "string" },
     agents: { type: "string", default: "scripted" },
     seed: { type: "string", default: String(crypto.getRandomValues(new Uint32Array(1))[0] ?? 1) },
@@ -64,7 +65,7 @@ async function outside(): Promise<number> {
   }
   console.log(`truth: seed ${options.seed}`);
   const started = performance.now();
-  const results: Result[] = [];
+  const results: (Result | { death: WorkerDeath })[] = [];
   if (options.agents !== "real") results.push(...(await runScripted()));
   if (options.agents !== "scripted") results.push(await runReal());
   return report(results, ((performance.now() - started) / 1000).toFixed(1));
@@ -76,18 +77,15 @@ async function whyNot(): Promise<string | null> {
   return existsSync(options.bin) ? await whyNoNamespace() : `there is no ${options.bin}: build it first.`;
 }
 
-async function runScripted(): Promise<Result[]> {
+async function runScripted(): Promise<(Result | { death: WorkerDeath })[]> {
   const base = mkdtempSync(join(sameDeviceAsRoot(repository), "agentctl-truth-"));
   const deadline = performance.now() + Number(options.minutes ?? 0) * 60_000;
-  const results: Result[] = [];
+  const results: (Result | { death: WorkerDeath })[] = [];
   const batch = options.minutes === undefined ? Number.POSITIVE_INFINITY : perBatch;
   try {
     let first = 0;
     do {
-      const workers = orders(base, first, batch).map(runWorker);
-      // The folder must outlive every worker, also when one of them fails.
-      await Promise.allSettled(workers);
-      results.push(...(await Promise.all(workers)));
+      results.push(...(await Promise.all(orders(base, first, batch).map(runOrder))));
       first += batch;
     } while (performance.now() < deadline);
     return results;
@@ -96,7 +94,7 @@ async function runScripted(): Promise<Result[]> {
   }
 }
 
-/** Without --minutes as many as asked for; with it, batch after batch. */
+/** Without --minutes all schedules at once; with it, batch after batch. */
 function orders(base: string, first: number, most: number): Order[] {
   const replay = options.replay === undefined ? null : parseSteps(options.replay);
   const workers = replay === null ? Number(options.workers) : 1;
@@ -113,12 +111,13 @@ function orders(base: string, first: number, most: number): Order[] {
   }));
 }
 
-async function runWorker(order: Order): Promise<Result> {
+async function runOrder(order: Order): Promise<Result | { death: WorkerDeath }> {
   const self = [process.execPath, import.meta.path, "--inside", JSON.stringify(order)];
-  return JSON.parse(await outputInNamespace(self));
+  const ended = await runWorker(self, order.base);
+  return "death" in ended ? ended : JSON.parse(ended.output);
 }
 
-/** Its talk goes to stderr; the last line of its stdout is the answer. It needs test/agents/run, and prints its own replays. */
+/** The last line of its stdout is the result; everything else goes to stderr. It runs in test/agents/run and prints its own replays. */
 async function runReal(): Promise<Result> {
   const passed = (["seed", "schedules", "minutes", "bin"] as const).flatMap((name) => {
     const value = name === "bin" ? resolve(options.bin) : options[name];
@@ -131,16 +130,19 @@ async function runReal(): Promise<Result> {
   if (!last.startsWith("{")) throw new Error(`truth: the real half ended with ${child.exitCode} and no answer`);
   const { tally, failures, stuck }: Result & { stuck: unknown[] } = JSON.parse(last);
   if (stuck.length > 0)
-    console.log(`${stuck.length} real schedules got stuck: an agent gave no sign; their checks until then count`);
+    console.log(`${stuck.length} real schedules got stuck because an agent gave no sign; their earlier checks count`);
   return { tally, failures: failures.map((failure) => ({ ...failure, half: "real" })) };
 }
 
-function report(results: Result[], seconds: string): number {
+function report(all: (Result | { death: WorkerDeath })[], seconds: string): number {
   const tally = emptyTally();
+  const results = all.flatMap((each) => ("death" in each ? [] : [each]));
+  const deaths = all.flatMap((each) => ("death" in each ? [each.death] : []));
   for (const result of results) addTally(tally, result.tally);
   const failures = results.flatMap((result) => result.failures).sort((a, b) => a.schedule - b.schedule);
   for (const failure of failures) console.log(printFailure(failure));
-  const failed = Math.max(tally.checks - tally.passed, liesIn(tally));
+  for (const death of deaths) console.log(printDeath(death, replayOfDeath));
+  const failed = Math.max(tally.checks - tally.passed, liesIn(tally)) + deaths.length;
   console.log(`${printTally(tally)}\n${"seconds".padEnd(28)} ${seconds.padStart(8)}`);
   if (tally["pid reuses skipped"] > 0)
     console.log("some pid reuses were skipped: the kernel did not give the pid asked for");
@@ -151,18 +153,26 @@ function report(results: Result[], seconds: string): number {
 function printFailure(failure: Failure): string {
   const afterwards = {
     yes: "replay:",
-    no: "the same steps told the truth the second time: add --schedules 50 to this replay to meet it again",
-    untried: "not shortened, as there were enough before; replay:",
+    no: "the same steps gave a right answer the second time; add --schedules 50 to this replay to repeat it more often",
+    untried: "not shortened, because there were enough lies before; replay:",
   };
   const program = "half" in failure ? "test/agents/run test/truth/real/run.ts" : "bun test/truth/run.ts";
-  const cast = options.cast === undefined ? "" : `--cast ${options.cast} `;
-  const replay = `${program} --seed ${options.seed} --bin ${options.bin} ${cast}--replay "${failure.steps}"`;
   return [
     `LIE in schedule ${failure.schedule} of seed ${options.seed} (${options.steps} steps)`,
     ...failure.lies.map(({ kind, text }) => `  ${kind}: ${text}`),
     ...failure.steps.split(" ").map((step, index) => `  ${String(index + 1).padStart(2)}. ${step}`),
     `  ${afterwards[failure.again]}`,
-    `  ${replay}`,
+    `  ${replayOf(failure.steps, program)}`,
     "",
   ].join("\n");
+}
+
+function replayOf(steps: string, program = "bun test/truth/run.ts"): string {
+  const cast = options.cast === undefined ? "" : `--cast ${options.cast} `;
+  return `${program} --seed ${options.seed} --bin ${options.bin} ${cast}--replay "${steps}"`;
+}
+
+function replayOfDeath(progress: string): string {
+  const { schedule, steps }: Progress = JSON.parse(progress);
+  return `  in schedule ${schedule} of seed ${options.seed} (${options.steps} steps); replay:\n  ${replayOf(steps)}`;
 }

@@ -1,6 +1,7 @@
-// A schedule: steps chosen by dice among those that make sense now, and their text form for a replay.
+// A schedule: random steps among those that are possible now, and their text form for a replay.
 import { formats } from "./formats.ts";
 import { Dice } from "./random.ts";
+import type { SimulatedHost } from "./simulated-host.ts";
 import { actingSteps } from "./steps-acting.ts";
 import { databaseSteps } from "./steps-database.ts";
 import { disguiseSteps } from "./steps-disguise.ts";
@@ -9,13 +10,12 @@ import { gatewaySteps } from "./steps-gateway.ts";
 import { processSteps } from "./steps-process.ts";
 import { recordSteps } from "./steps-record.ts";
 import { storeSteps } from "./steps-store.ts";
-import type { World } from "./world.ts";
 
 export interface Action {
   weight: number;
-  /** The numbers of the sessions that it may be done to now; `[0]` for the world itself. */
-  targets(world: World): number[];
-  run(world: World, target: number, dice: Dice): Promise<void>;
+  /** The numbers of the sessions that the step can act on now; `[0]` means the host itself. */
+  targets(host: SimulatedHost): number[];
+  run(host: SimulatedHost, target: number, dice: Dice): Promise<void>;
 }
 
 export interface Step {
@@ -27,13 +27,13 @@ export interface Step {
 
 const castSize = 3;
 
-/** Who plays: few agents at a time, so that their sessions meet. A list without it plays all. */
+/** The chosen agents: only a few, so that their sessions meet. A replay without this step uses all. */
 const cast: Action = {
   weight: 0,
-  targets: (world) => (world.sessions.size === 0 ? [0] : []),
-  async run(world, _target, dice) {
+  targets: (host) => (host.sessions.size === 0 ? [0] : []),
+  async run(host, _target, dice) {
     const rest = [...formats];
-    world.cast = Array.from({ length: castSize }, () => rest.splice(dice.below(rest.length), 1)).flat();
+    host.cast = Array.from({ length: castSize }, () => rest.splice(dice.below(rest.length), 1)).flat();
   },
 };
 
@@ -51,15 +51,15 @@ const actions = new Map<string, Action>(
   }),
 );
 
-export function chooseStep(world: World, dice: Dice): Step {
-  if (world.cast === formats) return { name: "cast", target: 0, seed: dice.below(1_000_000) };
+export function chooseStep(host: SimulatedHost, dice: Dice): Step {
+  if (host.cast === formats) return { name: "cast", target: 0, seed: dice.below(1_000_000) };
   const possible = [...actions].map(([name, action]) => ({
     name,
     weight: action.weight,
-    targets: action.targets(world),
+    targets: action.targets(host),
   }));
-  // A world without a session has little to lie about.
-  const sensible = world.sessions.size > 0 ? possible : possible.filter(({ name }) => name === "start");
+  // Without a session there is little to check.
+  const sensible = host.sessions.size > 0 ? possible : possible.filter(({ name }) => name === "start");
   const open = sensible.filter(({ targets }) => targets.length > 0);
   let rest = dice.next() * open.reduce((sum, { weight }) => sum + weight, 0);
   const found = open.find(({ weight }) => {
@@ -70,12 +70,12 @@ export function chooseStep(world: World, dice: Dice): Step {
   return { name, target: dice.pick(targets), seed: dice.below(1_000_000) };
 }
 
-/** False if the step makes no sense in this world, as happens when earlier steps were dropped. */
-export async function runStep(world: World, step: Step): Promise<boolean> {
+/** False if the step is impossible now, for example because earlier steps were dropped. */
+export async function runStep(host: SimulatedHost, step: Step): Promise<boolean> {
   const action = actions.get(step.name);
   if (action === undefined) throw new Error(`no step is called "${step.name}"`);
-  const fits = action.targets(world).includes(step.target) || isDroppedStart(world, step);
-  if (fits) await action.run(world, step.target, new Dice(step.seed));
+  const fits = action.targets(host).includes(step.target) || isDroppedStart(host, step);
+  if (fits) await action.run(host, step.target, new Dice(step.seed));
   return fits;
 }
 
@@ -94,6 +94,6 @@ function parseStep(text: string): Step {
 }
 
 // Sessions keep their numbers in a shortened list, so a start may come with a number that is not the next.
-function isDroppedStart(world: World, step: Step): boolean {
-  return step.name === "start" && !world.sessions.has(step.target);
+function isDroppedStart(host: SimulatedHost, step: Step): boolean {
+  return step.name === "start" && !host.sessions.has(step.target);
 }

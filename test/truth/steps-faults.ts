@@ -1,4 +1,4 @@
-// Steps that hurt what stands around a session: its holder, wrapper and tools, the files of an earlier boot, the clock in a
+// Steps that damage the surroundings of a session: its holder, wrapper and tools, the files of an earlier boot, the clock in a
 // record, the disk, what agentctl keeps. Some ask while the fault lasts and mend it: the worker's own question comes after.
 import {
   appendFileSync,
@@ -15,81 +15,91 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { expectNow, lessCertain, noteSettings } from "./allowances.ts";
-import { writeClaim } from "./announcement.ts";
-import { numbersOf } from "./arrivals.ts";
-import { holderOf, isDemoAgent, isHolder, type Kin, kinOf, sendSignal, settle, toolsOf, wrapperOf } from "./kin.ts";
-import { readingWords } from "./laws.ts";
+import { numbersOf } from "./adopted-agents.ts";
+import { expectNow, lessCertain, noteSettings } from "./allowed-answers.ts";
+import { writeDemoAnnouncement } from "./announcement.ts";
+import { type FakeAgent, identify, isAlive, isSuspended, signal } from "./fake-agent.ts";
+import { readingWords } from "./invariants.ts";
+import {
+  type HostProcess,
+  holderOf,
+  isDemoAgent,
+  isHolder,
+  processesOf,
+  sendSignal,
+  settle,
+  toolsOf,
+  wrapperOf,
+} from "./launched-processes.ts";
 import { absentAsNull, errorCode, pidNamespace, readProcStat, until } from "./proc.ts";
-import { askNow, judgeCost, tell } from "./product.ts";
 import type { Dice } from "./random.ts";
-import { recordLine } from "./record.ts";
+import { recordLine } from "./read-record.ts";
+import { askNow, judgeCost, tell } from "./run-agentctl.ts";
 import type { Action } from "./schedule.ts";
-import { judge, sideOf } from "./side.ts";
+import type { Session, SimulatedHost } from "./simulated-host.ts";
+import { findingsOf, judge } from "./step-findings.ts";
 import { launched } from "./steps-acting.ts";
-import { identify, isAlive, isSuspended, signal, type Twin } from "./twin.ts";
-import type { Session, World } from "./world.ts";
 
 export const faultSteps: Record<string, Action> = {
   "holder-hurt": {
     weight: 2,
-    targets: withLaunched((world, twin) => holderOf(world, twin) !== null),
-    run: async (world, target, dice) =>
+    targets: withLaunched((host, fake) => holderOf(host, fake) !== null),
+    run: async (host, target, dice) =>
       hurt(
-        world,
-        pick(world, target, dice, (twin) => holderOf(world, twin)),
+        host,
+        pick(host, target, dice, (fake) => holderOf(host, fake)),
         dice,
       ),
   },
   "wrapper-hurt": {
     weight: 2,
-    targets: withLaunched((world, twin) => wrapperOf(world, twin) !== null),
-    run: async (world, target, dice) =>
+    targets: withLaunched((host, fake) => wrapperOf(host, fake) !== null),
+    run: async (host, target, dice) =>
       hurt(
-        world,
-        pick(world, target, dice, (twin) => wrapperOf(world, twin)),
+        host,
+        pick(host, target, dice, (fake) => wrapperOf(host, fake)),
         dice,
       ),
   },
   "tool-hurt": {
     weight: 2,
-    targets: withLaunched((world, twin) => !isSuspended(twin) && childOf(world, twin) !== null),
+    targets: withLaunched((host, fake) => !isSuspended(fake) && childOf(host, fake) !== null),
     run: hurtTool,
   },
 
   "earlier-boot": {
     weight: 2,
-    targets: (world) => (world.liveBroken ? [] : numbersOf(world, isDemo)),
+    targets: (host) => (host.liveBroken ? [] : numbersOf(host, isDemo)),
     run: earlierBoot,
   },
   "shift-times": {
     weight: 2,
-    targets: (world) => numbersOf(world, (session) => mayShift(world, session)),
+    targets: (host) => numbersOf(host, (session) => mayShift(host, session)),
     run: shiftTimes,
   },
   "old-mtime": {
     weight: 1,
-    targets: (world) => numbersOf(world, (session) => isRecordFile(world, session)),
-    async run(world, target) {
+    targets: (host) => numbersOf(host, (session) => isRecordFile(host, session)),
+    async run(host, target) {
       const beforeBoot = new Date(Date.now() - 6 * 24 * 3600 * 1000);
-      utimesSync(world.recordPath(world.session(target)), beforeBoot, beforeBoot);
+      utimesSync(host.recordPath(host.session(target)), beforeBoot, beforeBoot);
     },
   },
 
   "huge-record": {
     weight: 0.3,
-    targets: (world) => numbersOf(world, (session) => isRecordFile(world, session) && isOfLines(session)),
+    targets: (host) => numbersOf(host, (session) => isRecordFile(host, session) && isOfLines(session)),
     run: askHuge,
   },
-  "odd-announcement": { weight: 1, targets: (world) => (world.liveBroken ? [] : [0]), run: askOddAnnouncement },
-  "many-sessions": { weight: 0.05, targets: (world) => (isWhole(world) ? [0] : []), run: askMany },
+  "odd-announcement": { weight: 1, targets: (host) => (host.liveBroken ? [] : [0]), run: askOddAnnouncement },
+  "many-sessions": { weight: 0.05, targets: (host) => (isWhole(host) ? [0] : []), run: askMany },
   churn: { weight: 0.7, targets: () => [0], run: askInChurn },
   "three-at-once": {
     weight: 1,
     targets: () => [0],
-    async run(world) {
-      const expected = expectNow(world);
-      await Promise.all([1, 2, 3].map(() => askNow(world, expected)));
+    async run(host) {
+      const expected = expectNow(host);
+      await Promise.all([1, 2, 3].map(() => askNow(host, expected)));
     },
   },
   "disk-full": { weight: 0.7, targets: () => [0], run: askOnFullDisk },
@@ -98,78 +108,78 @@ export const faultSteps: Record<string, Action> = {
   "spoil-settings": {
     weight: 1,
     targets: () => [0],
-    async run(world, _target, dice) {
-      const path = settingsPath(world);
+    async run(host, _target, dice) {
+      const path = settingsPath(host);
       mkdirSync(dirname(path), { recursive: true });
       rmSync(path, { recursive: true, force: true });
-      if (dice.chance(0.2)) mkdirSync(path);
-      else
-        writeFileSync(path, dice.pick(['{"homes":', "null", '{"homes":[]}', '{"homes":{"demo":[7]}}', "\0\0\0", ""]));
-      noteSettings(world, "spoiled");
+      const text = dice.chance(0.2)
+        ? null
+        : dice.pick(['{"homes":', "null", '{"homes":[]}', '{"homes":{"demo":[7]}}', "\0\0\0", ""]);
+      if (text === null) mkdirSync(path);
+      else writeFileSync(path, text);
+      noteSettings(host, text?.endsWith("}") === true ? "partly-invalid" : "unreadable");
     },
   },
   "mend-settings": {
     weight: 1,
-    targets: (world) => (absentAsNull(() => statSync(settingsPath(world))) === null ? [] : [0]),
-    async run(world) {
-      rmSync(settingsPath(world), { recursive: true });
-      noteSettings(world, "readable");
+    targets: (host) => (absentAsNull(() => statSync(settingsPath(host))) === null ? [] : [0]),
+    async run(host) {
+      rmSync(settingsPath(host), { recursive: true });
+      noteSettings(host, "readable");
     },
   },
 };
 
 /** Holders ignore SIGTERM; wrappers die of it. Whatever comes of it, the agent lives on. */
-async function hurt(world: World, kin: Kin, dice: Dice): Promise<void> {
+async function hurt(host: SimulatedHost, target: HostProcess, dice: Dice): Promise<void> {
   // Halted already, it hears nothing else.
-  const name = kin.state === "T" ? "SIGKILL" : dice.pick(["SIGKILL", "SIGTERM", "SIGSTOP"] as const);
-  sendSignal(kin, name);
-  if (name === "SIGKILL") await until("a death", () => !isAlive(kin));
-  if (name === "SIGSTOP") await until("a halt", () => !isAlive(kin) || readProcStat(kin.pid)?.state === "T");
+  const name = target.state === "T" ? "SIGKILL" : dice.pick(["SIGKILL", "SIGTERM", "SIGSTOP"] as const);
+  sendSignal(target, name);
+  if (name === "SIGKILL") await until("a death", () => !isAlive(target));
+  if (name === "SIGSTOP") await until("a halt", () => !isAlive(target) || readProcStat(target.pid)?.state === "T");
   // A wrapper takes SIGTERM at once, a holder never.
-  if (name === "SIGTERM" && !isHolder(kin)) await until("a death", () => !isAlive(kin));
-  await settle(world);
+  if (name === "SIGTERM" && !isHolder(target)) await until("a death", () => !isAlive(target));
+  await settle(host);
 }
 
 /** A tool that is killed ends its call, and with it, here, the agent's work. */
-async function hurtTool(world: World, target: number, dice: Dice): Promise<void> {
-  const session = world.session(target);
+async function hurtTool(host: SimulatedHost, target: number, dice: Dice): Promise<void> {
+  const session = host.session(target);
   const name = dice.pick(["SIGKILL", "SIGTERM", "SIGSTOP"] as const);
-  const twin = dice.pick(
-    launched(world, session).filter((each) => !isSuspended(each) && childOf(world, each) !== null),
-  );
-  const tool = childOf(world, twin);
+  const fake = dice.pick(launched(host, session).filter((each) => !isSuspended(each) && childOf(host, each) !== null));
+  const tool = childOf(host, fake);
   if (tool === null) throw new Error("harness: a tool is gone");
   const isHalted = tool.state === "T";
   sendSignal(tool, name);
   if (name === "SIGSTOP") await until("a halted tool", () => readProcStat(tool.pid)?.state === "T");
   // Halted before, it takes SIGTERM only when it goes on.
-  else if (name === "SIGKILL" || !isHalted) await until("an agent without its tool to leave", () => !isAlive(twin));
-  await settle(world);
+  else if (name === "SIGKILL" || !isHalted) await until("an agent without its tool to leave", () => !isAlive(fake));
+  await settle(host);
 }
 
-function childOf(world: World, twin: Twin): Kin | null {
-  return toolsOf(world, twin.session).find(({ parent }) => parent === twin.pid) ?? null;
+function childOf(host: SimulatedHost, fake: FakeAgent): HostProcess | null {
+  return toolsOf(host, fake.session).find(({ parent }) => parent === fake.pid) ?? null;
 }
 
-/** An announcement left by the machine's last run: its pid, and even its start, may be somebody's again. */
-async function earlierBoot(world: World, target: number, dice: Dice): Promise<void> {
-  const session = world.session(target);
+/** An announcement from before the last boot: another process may have its pid, and even its start. */
+async function earlierBoot(host: SimulatedHost, target: number, dice: Dice): Promise<void> {
+  const session = host.session(target);
   const own = identify(process.pid);
   const pid = dice.chance(0.5) ? own.pid : 3_000_000 + dice.below(9999);
-  const claim = { pid, start: own.start, boot: dice.uuid(), namespace: pidNamespace, session: session.id };
-  writeClaim(world.liveFolder, claim, session.cwd);
+  const announcement = { pid, start: own.start, boot: dice.uuid(), namespace: pidNamespace, session: session.id };
+  writeDemoAnnouncement(host.liveFolder, announcement, session.cwd);
   const beforeBoot = new Date(Date.now() - 6 * 24 * 3600 * 1000);
-  utimesSync(join(world.liveFolder, `${pid}.json`), beforeBoot, beforeBoot);
+  utimesSync(join(host.liveFolder, `${pid}.json`), beforeBoot, beforeBoot);
 }
 
 // A silent process is linked to records younger than itself: there, times are the only truth, and must stay true.
-function mayShift(world: World, session: Session): boolean {
-  const isFile = isRecordFile(world, session) && isOfLines(session);
-  return isFile && world.liveWriters(session).every((twin) => twin.argvSession === session.id);
+function mayShift(host: SimulatedHost, session: Session): boolean {
+  const isFile = isRecordFile(host, session) && isOfLines(session);
+  return isFile && host.liveWriters(session).every((fake) => fake.argvSession === session.id);
 }
 
-async function shiftTimes(world: World, target: number, dice: Dice): Promise<void> {
-  const path = world.recordPath(world.session(target));
+async function shiftTimes(host: SimulatedHost, target: number, dice: Dice): Promise<void> {
+  const path = host.recordPath(host.session(target));
   const hours = dice.pick([-50, -3, 3, 50]);
   const shifted = (time: string) => new Date(Date.parse(time) + hours * 3_600_000).toISOString();
   const text = readFileSync(path, "latin1");
@@ -185,13 +195,13 @@ const timeInLine = /"(at|timestamp)":"(\d{4}-[^"]{20})"/g;
 const sparseBytes = 300 * 1024 * 1024;
 const lineBytes = 50 * 1024 * 1024;
 
-/** Far larger than anybody reads: less may be said of it, nothing false, and neither memory nor time may be lost. */
-async function askHuge(world: World, target: number, dice: Dice): Promise<void> {
-  const session = world.session(target);
-  const path = world.recordPath(session);
+/** A record that is too large to be read: the answer may say less, but nothing false, within the limits of time and memory. */
+async function askHuge(host: SimulatedHost, target: number, dice: Dice): Promise<void> {
+  const session = host.session(target);
+  const path = host.recordPath(session);
   const bytes = readFileSync(path);
   const { atime, mtime } = statSync(path);
-  const expected = lessCertain(expectNow(world), session);
+  const expected = lessCertain(expectNow(host), session);
   try {
     if (!isDemo(session) || dice.chance(0.5)) truncateSync(path, bytes.length + sparseBytes);
     else {
@@ -199,23 +209,23 @@ async function askHuge(world: World, target: number, dice: Dice): Promise<void> 
       writeSync(fd, recordLine("reply", { text: "x".repeat(lineBytes), tokens: {} }));
       closeSync(fd);
     }
-    await askNow(world, expected);
+    await askNow(host, expected);
     const words = dice.pick(readingWords(session.id));
-    await judgeCost(world, await tell(world, words), words);
+    await judgeCost(host, await tell(host, words), words);
   } finally {
     writeFileSync(path, bytes);
     utimesSync(path, atime, mtime);
   }
 }
 
-/** In place of an announcement of nobody: a pipe, a folder, a link to itself. It must neither hang nor mislead. */
-async function askOddAnnouncement(world: World, _target: number, dice: Dice): Promise<void> {
-  const path = join(world.liveFolder, `${3_900_000 + dice.below(9999)}.json`);
-  const expected = { ...expectNow(world), complete: null };
+/** A pipe, a folder or a link to itself in the place of an announcement. It must neither hang nor mislead. */
+async function askOddAnnouncement(host: SimulatedHost, _target: number, dice: Dice): Promise<void> {
+  const path = join(host.liveFolder, `${3_900_000 + dice.below(9999)}.json`);
+  const expected = { ...expectNow(host), complete: null };
   try {
-    if (dice.chance(0.5)) await world.makeFifo(path);
+    if (dice.chance(0.5)) await host.makeFifo(path);
     else mkdirSync(path);
-    await askNow(world, expected);
+    await askNow(host, expected);
   } finally {
     rmSync(path, { recursive: true, force: true });
   }
@@ -223,77 +233,77 @@ async function askOddAnnouncement(world: World, _target: number, dice: Dice): Pr
 
 const many = 200;
 
-async function askMany(world: World, _target: number, dice: Dice): Promise<void> {
+async function askMany(host: SimulatedHost, _target: number, dice: Dice): Promise<void> {
   const sessions = Array.from({ length: many }, (_none, index) =>
-    world.addSession(10_000 + index, dice.uuid(), dice.pick(world.places)),
+    host.addSession(10_000 + index, dice.uuid(), dice.pick(host.places)),
   );
-  const twins: Twin[] = [];
+  const fakes: FakeAgent[] = [];
   for (const session of sessions) {
     const { id, cwd } = session;
     const header = recordLine("session", { version: 1, id, cwd, model: "demo-1", parent: null });
-    appendFileSync(world.recordPath(session), `${header}${recordLine("prompt", { text: "one of many" })}`);
-    const twin = await world.startTwin(session, ["--session-id", id], { raised: "here" });
-    await world.announce(twin);
-    twins.push(twin);
+    appendFileSync(host.recordPath(session), `${header}${recordLine("prompt", { text: "one of many" })}`);
+    const fake = await host.startFake(session, ["--session-id", id], { raised: "here" });
+    await host.announce(fake);
+    fakes.push(fake);
   }
-  await askNow(world);
-  for (const twin of twins) {
-    world.retract(twin);
-    await signal(twin, "SIGKILL");
+  await askNow(host);
+  for (const fake of fakes) {
+    host.retract(fake);
+    await signal(fake, "SIGKILL");
   }
   for (const session of sessions) {
-    rmSync(world.recordPath(session));
-    world.sessions.delete(session.number);
+    rmSync(host.recordPath(session));
+    host.sessions.delete(session.number);
   }
 }
 
 /** Processes named like the agent come and go while agentctl reads: it may see some of them, and must not stumble. */
-async function askInChurn(world: World): Promise<void> {
-  const place = join(world.root, "churn");
+async function askInChurn(host: SimulatedHost): Promise<void> {
+  const place = join(host.root, "churn");
   mkdirSync(place, { recursive: true });
-  const expected = { ...expectNow(world), complete: null };
-  const script = join(world.root, "bin", "demo-agent");
+  const expected = { ...expectNow(host), complete: null };
+  const script = join(host.root, "bin", "demo-agent");
   const loop = ["/bin/sh", "-c", 'while :; do "$0" --no-announce </dev/null; done', script];
   const loops = [1, 2].map(() =>
-    Bun.spawn(loop, { cwd: place, env: world.environment, stdin: "ignore", stdout: "ignore", stderr: "ignore" }),
+    Bun.spawn(loop, { cwd: place, env: host.environment, stdin: "ignore", stdout: "ignore", stderr: "ignore" }),
   );
   try {
-    for (let round = 0; round < 3; round++) await askNow(world, expected, {}, (text) => withoutPassers(world, text));
+    for (let round = 0; round < 3; round++) await askNow(host, expected, {}, (text) => withoutPassers(host, text));
   } finally {
     for (const each of loops) each.kill("SIGKILL");
     await Promise.all(loops.map((each) => each.exited));
-    await until("the end of the churn", () => !kinOf(world).some(({ cwd }) => cwd === place));
+    await until("the end of the churn", () => !processesOf(host).some(({ cwd }) => cwd === place));
   }
 }
 
-function withoutPassers(world: World, text: string): string {
+function withoutPassers(host: SimulatedHost, text: string): string {
   const list = JSON.parse(text) as { sessions: { id: string | null; process: { pid: number } | null }[] };
-  const known = new Set(world.twins.map(({ pid }) => pid));
+  const known = new Set(host.fakes.map(({ pid }) => pid));
   const sessions = list.sessions.filter(({ id, process }) => id !== null || known.has(process?.pid ?? 0));
   return JSON.stringify({ ...list, sessions });
 }
 
 /** Home and cache on a file system without a free byte: every answer stays true, and nothing is begun. */
-async function askOnFullDisk(world: World): Promise<void> {
-  const place = join(world.root, "full");
+async function askOnFullDisk(host: SimulatedHost): Promise<void> {
+  const place = join(host.root, "full");
   mkdirSync(place, { recursive: true });
   const mounted = await Bun.spawn(["mount", "-t", "tmpfs", "-o", "size=16k,mode=0700", "tmpfs", place], {
     stderr: "ignore",
   }).exited;
   if (mounted !== 0) {
-    sideOf(world).tally["faults skipped"]++;
+    findingsOf(host).tally["faults skipped"]++;
     return;
   }
   try {
     fill(join(place, "filler"));
     const env = { AGENTCTL_HOME: join(place, "home"), XDG_CACHE_HOME: join(place, "cache") };
-    await askNow(world, expectNow(world), { env });
-    const before = kinOf(world).filter(isDemoAgent).length;
-    const told = await tell(world, ["launch", "demo", "--share", "--cwd", world.root, "-p", "work:100000"], { env });
-    judge(world, told.exit === 1 ? null : `launch on a full disk: exit ${told.exit}: ${told.stderr.trim()}`);
+    await askNow(host, expectNow(host), { env });
+    const before = processesOf(host).filter(isDemoAgent).length;
+    const told = await tell(host, ["launch", "demo", "--share", "--cwd", host.root, "-p", "work:100000"], { env });
+    judge(host, told.exit === 1 ? null : `launch on a full disk: exit ${told.exit}: ${told.stderr.trim()}`);
     judge(
-      world,
-      kinOf(world).filter(isDemoAgent).length === before ? null : "launch on a full disk has started an agent",
+      host,
+      processesOf(host).filter(isDemoAgent).length === before ? null : "launch on a full disk has started an agent",
     );
   } finally {
     await Bun.spawn(["umount", "-l", place]).exited;
@@ -313,8 +323,8 @@ function fill(path: string): void {
 }
 
 /** Launch notes that are garbage, half written, of another schema, or no files; also of launches that never were. */
-async function spoilNotes(world: World, _target: number, dice: Dice): Promise<void> {
-  const folder = join(world.agentctlHome, "launches");
+async function spoilNotes(host: SimulatedHost, _target: number, dice: Dice): Promise<void> {
+  const folder = join(host.agentctlHome, "launches");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const names = [...readdirSync(folder), `${dice.uuid()}.json`, `${dice.uuid()}.exit`];
   for (const name of names.filter(() => dice.chance(0.7))) {
@@ -323,22 +333,22 @@ async function spoilNotes(world: World, _target: number, dice: Dice): Promise<vo
     rmSync(path, { recursive: true, force: true });
     const manner = dice.pick(["garbage", "half", "schema", "folder", "fifo", "lie"] as const);
     if (manner === "folder") mkdirSync(path);
-    else if (manner === "fifo") await world.makeFifo(path);
+    else if (manner === "fifo") await host.makeFifo(path);
     else if (manner === "garbage") writeFileSync(path, dice.bytes(200));
     else if (manner === "half") writeFileSync(path, text.slice(0, text.length / 2));
     else if (manner === "schema") writeFileSync(path, '{"schema":99,"sessions":["x"]}');
-    else writeFileSync(path, falseNote(world, dice));
+    else writeFileSync(path, falseNote(host, dice));
   }
 }
 
 /** Whole, and of a launch that never was: it may name a session, and must not make one. */
-function falseNote(world: World, dice: Dice): string {
-  const session = dice.chance(0.5) ? dice.uuid() : ([...world.sessions.values()][0]?.id ?? null);
+function falseNote(host: SimulatedHost, dice: Dice): string {
+  const session = dice.chance(0.5) ? dice.uuid() : ([...host.sessions.values()][0]?.id ?? null);
   const note = {
     schema: 1,
     id: dice.uuid(),
     agent: "demo",
-    home: world.agentHome,
+    home: host.agentHome,
     session,
     name: "ghost",
     group: null,
@@ -346,31 +356,36 @@ function falseNote(world: World, dice: Dice): string {
   return JSON.stringify({ ...note, labels: {}, at: new Date().toISOString(), permission: null, prompt: "boo" });
 }
 
-function settingsPath(world: World): string {
-  return join(world.userHome, ".config", "agentctl", "config.json");
+function settingsPath(host: SimulatedHost): string {
+  return join(host.userHome, ".config", "agentctl", "config.json");
 }
 
 function isDemo({ format }: Session): boolean {
   return format.agent === "demo";
 }
 
-/** A document that says who has it is not for others to write. */
+/** A document that names its process is written only by that process. */
 function isOfLines({ format }: Session): boolean {
   return format.documents === undefined;
 }
 
-function isWhole(world: World): boolean {
-  return !world.sessionsBroken && !world.liveBroken;
+function isWhole(host: SimulatedHost): boolean {
+  return !host.sessionsBroken && !host.liveBroken;
 }
 
-function isRecordFile(world: World, session: Session): boolean {
-  return isWhole(world) && world.hasFile(session);
+function isRecordFile(host: SimulatedHost, session: Session): boolean {
+  return isWhole(host) && host.hasFile(session);
 }
 
-function withLaunched(fits: (world: World, twin: Twin) => boolean): (world: World) => number[] {
-  return (world) => numbersOf(world, (session) => launched(world, session).some((twin) => fits(world, twin)));
+function withLaunched(fits: (host: SimulatedHost, fake: FakeAgent) => boolean): (host: SimulatedHost) => number[] {
+  return (host) => numbersOf(host, (session) => launched(host, session).some((fake) => fits(host, fake)));
 }
 
-function pick(world: World, target: number, dice: Dice, find: (twin: Twin) => Kin | null): Kin {
-  return dice.pick(launched(world, world.session(target)).flatMap((twin) => find(twin) ?? []));
+function pick(
+  host: SimulatedHost,
+  target: number,
+  dice: Dice,
+  find: (fake: FakeAgent) => HostProcess | null,
+): HostProcess {
+  return dice.pick(launched(host, host.session(target)).flatMap((fake) => find(fake) ?? []));
 }

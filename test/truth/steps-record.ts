@@ -12,12 +12,12 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { isSuspended } from "./fake-agent.ts";
 import { noteRun } from "./gateway.ts";
 import type { Dice } from "./random.ts";
-import { outcomes } from "./record.ts";
+import { outcomes } from "./read-record.ts";
 import type { Action } from "./schedule.ts";
-import { isSuspended } from "./twin.ts";
-import type { Session, World } from "./world.ts";
+import type { Session, SimulatedHost } from "./simulated-host.ts";
 
 export const recordSteps: Record<string, Action> = {
   prompt: writing(
@@ -87,21 +87,21 @@ export const recordSteps: Record<string, Action> = {
   // The agent goes on, but its lines come later: while it lives, or after its end.
   "hold-back": {
     weight: 2,
-    targets: (world) => numbersOf(world, (session) => mayHoldBack(world, session)),
-    async run(world, target) {
-      world.session(target).heldBack = [];
+    targets: (host) => numbersOf(host, (session) => mayHoldBack(host, session)),
+    async run(host, target) {
+      host.session(target).heldBack = [];
     },
   },
   flush: {
     weight: 5,
-    targets: (world) => numbersOf(world, ({ heldBack }) => heldBack !== null),
-    async run(world, target, dice) {
-      const session = world.session(target);
+    targets: (host) => numbersOf(host, ({ heldBack }) => heldBack !== null),
+    async run(host, target, dice) {
+      const session = host.session(target);
       // Claude Code 2.1.197 now and then writes an answer in front of what it answers.
       const [first, second, ...rest] = session.heldBack ?? [];
       if (session.format.manyWriters && second !== undefined && first !== undefined && dice.chance(0.4))
         session.heldBack = [second, first, ...rest];
-      writeHeldBack(world, session);
+      writeHeldBack(host, session);
       session.heldBack = null;
     },
   },
@@ -126,7 +126,7 @@ export const recordSteps: Record<string, Action> = {
     lines[1 + dice.below(lines.length - 2)] = broken;
     writeFileSync(path, lines.join("\n"), "latin1");
   }),
-  // Where an id stands only there, nobody can tell any more whose record it is.
+  // If the id is only there, the record has no known session any more.
   "break-head": damage(1.5, (path, bytes, dice) => {
     const [, ...rest] = bytes.toString("latin1").split("\n");
     writeFileSync(path, [dice.pick(["not json", "null", "{}", '{"type":']), ...rest].join("\n"), "latin1");
@@ -150,13 +150,13 @@ export const recordSteps: Record<string, Action> = {
   // Root may read every file: what cannot be read must not be a file.
   block: {
     weight: 2,
-    targets: (world) => numbersOfFiles(world),
-    async run(world, target, dice) {
-      const session = world.session(target);
-      const path = world.recordPath(session);
-      world.blocked.set(target, { bytes: readFileSync(path), writtenMs: statSync(path).mtimeMs });
+    targets: (host) => numbersOfFiles(host),
+    async run(host, target, dice) {
+      const session = host.session(target);
+      const path = host.recordPath(session);
+      host.blocked.set(target, { bytes: readFileSync(path), writtenMs: statSync(path).mtimeMs });
       const manner = dice.pick(["folder", "fifo", "loop"]);
-      if (manner === "fifo") return await world.makeFifo(path);
+      if (manner === "fifo") return await host.makeFifo(path);
       rmSync(path);
       if (manner === "folder") mkdirSync(path);
       else symlinkSync(path, path);
@@ -164,32 +164,31 @@ export const recordSteps: Record<string, Action> = {
   },
   unblock: {
     weight: 4,
-    targets: (world) =>
-      [...world.blocked.keys()].filter((number) => !world.storeOf(world.session(number)).recordsBroken),
-    async run(world, target) {
-      const path = world.recordPath(world.session(target));
+    targets: (host) => [...host.blocked.keys()].filter((number) => !host.storeOf(host.session(number)).recordsBroken),
+    async run(host, target) {
+      const path = host.recordPath(host.session(target));
       rmSync(path, { recursive: true });
-      const { bytes, writtenMs } = world.blocked.get(target) ?? { bytes: "", writtenMs: Date.now() };
+      const { bytes, writtenMs } = host.blocked.get(target) ?? { bytes: "", writtenMs: Date.now() };
       writeFileSync(path, bytes);
       utimesSync(path, writtenMs / 1000, writtenMs / 1000);
-      world.blocked.delete(target);
+      host.blocked.delete(target);
     },
   },
 };
 
-export function beginRecord(world: World, session: Session): void {
-  if (session.format.can(session, "begin", world.actor(session)))
-    put(world, session, session.format.begin(session, world.actor(session)));
+export function beginRecord(host: SimulatedHost, session: Session): void {
+  if (session.format.can(session, "begin", host.actor(session)))
+    put(host, session, session.format.begin(session, host.actor(session)));
 }
 
-/** What an agent would do: say it, and append its lines, without a look at what stands there. */
-export function appendLine(world: World, session: Session, type: string, fields: Record<string, unknown>): void {
+/** Appends lines like an agent, without reading the existing ones. */
+export function appendLine(host: SimulatedHost, session: Session, type: string, fields: Record<string, unknown>): void {
   const { format } = session;
-  const actor = world.actor(session);
-  const isBlocked = world.isBroken(world.storeOf(session)) || world.blocked.has(session.number);
+  const actor = host.actor(session);
+  const isBlocked = host.isBroken(host.storeOf(session)) || host.blocked.has(session.number);
   if (isBlocked || !format.can(session, type, actor)) return;
-  const begins = (session.heldBack ?? []).length === 0 && world.recordKind(session) === "absent";
-  put(world, session, (begins ? format.begin(session, actor) : "") + format.lines(session, type, fields, actor));
+  const begins = (session.heldBack ?? []).length === 0 && host.recordKind(session) === "absent";
+  put(host, session, (begins ? format.begin(session, actor) : "") + format.lines(session, type, fields, actor));
   if (actor?.memory != null) noteRun(actor, session.id, type, fields);
   const word = actor === null ? null : format.wordAfter(session, type, fields, actor);
   if (type === "prompt" || type === "end") {
@@ -197,20 +196,20 @@ export function appendLine(world: World, session: Session, type: string, fields:
   }
   if (type === "question" || type === "answer") session.asking = type === "question";
   if (type === "tool" || type === "tool-result") session.toolRunning = type === "tool";
-  if (actor !== null && word !== null) world.tell(actor, word);
+  if (actor !== null && word !== null) host.tell(actor, word);
 }
 
-function put(world: World, session: Session, text: string): void {
-  if (session.heldBack === null) world.append(session, text);
+function put(host: SimulatedHost, session: Session, text: string): void {
+  if (session.heldBack === null) host.append(session, text);
   else session.heldBack.push(text);
 }
 
-export function writeHeldBack(world: World, session: Session): void {
-  world.append(session, (session.heldBack ?? []).join(""));
+export function writeHeldBack(host: SimulatedHost, session: Session): void {
+  host.append(session, (session.heldBack ?? []).join(""));
 }
 
-function mayHoldBack(world: World, session: Session): boolean {
-  return session.format.writesLate && session.heldBack === null && isWritable(world, session);
+function mayHoldBack(host: SimulatedHost, session: Session): boolean {
+  return session.format.writesLate && session.heldBack === null && isWritable(host, session);
 }
 
 function writing(
@@ -221,15 +220,15 @@ function writing(
 ): Action {
   return {
     weight,
-    targets: (world) =>
-      numbersOf(world, (session) => isWritable(world, session) && fits(session) && can(world, session, type)),
-    run: async (world, target, dice) => appendLine(world, world.session(target), type, fields(dice)),
+    targets: (host) =>
+      numbersOf(host, (session) => isWritable(host, session) && fits(session) && can(host, session, type)),
+    run: async (host, target, dice) => appendLine(host, host.session(target), type, fields(dice)),
   };
 }
 
 type Spoil = (path: string, bytes: Buffer, dice: Dice) => void;
 
-/** A document that says who has it must not be written by another one. */
+/** A document that names its process must not be written by another one. */
 function damageOfLines(weight: number, spoil: Spoil): Action {
   return damage(weight, spoil, ({ format }) => format.documents === undefined);
 }
@@ -237,33 +236,32 @@ function damageOfLines(weight: number, spoil: Spoil): Action {
 function damage(weight: number, spoil: Spoil, fits = (_session: Session) => true): Action {
   return {
     weight,
-    targets: (world) => numbersOf(world, (session) => world.hasFile(session) && fits(session)),
-    async run(world, target, dice) {
-      const session = world.session(target);
+    targets: (host) => numbersOf(host, (session) => host.hasFile(session) && fits(session)),
+    async run(host, target, dice) {
+      const session = host.session(target);
       const others = session.format.documents?.others(session).filter((each) => existsSync(each)) ?? [];
-      const path = others.length === 0 ? world.recordPath(session) : dice.pick([world.recordPath(session), ...others]);
+      const path = others.length === 0 ? host.recordPath(session) : dice.pick([host.recordPath(session), ...others]);
       spoil(path, readFileSync(path), dice);
     },
   };
 }
 
-function isWritable(world: World, session: Session): boolean {
-  if (world.isBroken(world.storeOf(session)) || world.blocked.has(session.number)) return false;
-  return world.liveWriters(session).some((twin) => !isSuspended(twin) && world.mayWrite(twin));
+function isWritable(host: SimulatedHost, session: Session): boolean {
+  if (host.isBroken(host.storeOf(session)) || host.blocked.has(session.number)) return false;
+  return host.liveWriters(session).some((fake) => !isSuspended(fake) && host.mayWrite(fake));
 }
 
-/** Whoever of its writers comes next. */
-function can(world: World, session: Session, type: string): boolean {
-  const able = world.liveWriters(session).filter((twin) => !isSuspended(twin) && world.mayWrite(twin));
-  return able.every((twin) => session.format.can(session, type, twin));
+function can(host: SimulatedHost, session: Session, type: string): boolean {
+  const able = host.liveWriters(session).filter((fake) => !isSuspended(fake) && host.mayWrite(fake));
+  return able.every((fake) => session.format.can(session, type, fake));
 }
 
-function numbersOf(world: World, fits: (session: Session) => boolean): number[] {
-  return [...world.sessions.values()].filter(fits).map((session) => session.number);
+function numbersOf(host: SimulatedHost, fits: (session: Session) => boolean): number[] {
+  return [...host.sessions.values()].filter(fits).map((session) => session.number);
 }
 
-function numbersOfFiles(world: World): number[] {
-  return numbersOf(world, (session) => world.hasFile(session));
+function numbersOfFiles(host: SimulatedHost): number[] {
+  return numbersOf(host, (session) => host.hasFile(session));
 }
 
 function open(session: Session): boolean {

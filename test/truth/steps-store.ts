@@ -1,21 +1,21 @@
-// Steps that spoil announcements and folders, drop what agentctl keeps, and bring in strangers.
+// Steps that damage announcements and folders, remove agentctl's files, and start unrelated processes.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Claim, writeAnnouncement } from "./announcement.ts";
+import { type Announcement, writeAnnouncement } from "./announcement.ts";
+import type { FakeAgent } from "./fake-agent.ts";
 import { absentAsNull, bootId, pidNamespace } from "./proc.ts";
 import type { Dice } from "./random.ts";
-import { recordLine } from "./record.ts";
+import { recordLine } from "./read-record.ts";
 import type { Action } from "./schedule.ts";
-import type { Twin } from "./twin.ts";
-import type { Session, Store, World } from "./world.ts";
+import type { Session, SimulatedHost, Store } from "./simulated-host.ts";
 
 interface Folder {
-  mark: "recordsBroken" | "claimsBroken";
+  mark: "recordsBroken" | "announcementsBroken";
   path(store: Store): string | null;
 }
 
 const records: Folder = { mark: "recordsBroken", path: ({ recordsFolder }) => recordsFolder };
-const claims: Folder = { mark: "claimsBroken", path: ({ claimsFolder }) => claimsFolder };
+const announcements: Folder = { mark: "announcementsBroken", path: ({ announcementsFolder }) => announcementsFolder };
 
 export const storeSteps: Record<string, Action> = {
   "announcement-torn": spoilAnnouncement((path, dice) => {
@@ -25,69 +25,69 @@ export const storeSteps: Record<string, Action> = {
   "announcement-garbage": spoilAnnouncement((path, dice) => writeFileSync(path, dice.bytes(60))),
   "announcement-removed": spoilAnnouncement((path) => rmSync(path)),
   "announcement-other-namespace": falseAnnouncement(
-    (twin) => twin.format.claims?.hasNamespace(twin) === true,
+    (fake) => fake.format.announcements?.hasNamespace(fake) === true,
     () => ({ namespace: "pid:[4026539999]" }),
   ),
   "announcement-other-boot": falseAnnouncement(
-    (twin) => twin.format.claims?.hasBoot === true,
-    (_twin, dice) => ({ boot: dice.uuid() }),
+    (fake) => fake.format.announcements?.hasBoot === true,
+    (_fake, dice) => ({ boot: dice.uuid() }),
   ),
   "announcement-wrong-start": falseAnnouncement(
     () => true,
-    (twin, dice) => ({ start: String(Number(twin.start) + dice.pick([-1, 1, -5000, 5000])) }),
+    (fake, dice) => ({ start: String(Number(fake.start) + dice.pick([-1, 1, -5000, 5000])) }),
   ),
   "announce-again": {
     weight: 3,
-    targets: (world) => targetsOf(world, (twin) => world.canAnnounce(twin)),
-    async run(world, target, dice) {
-      await world.announce(pickOf(world, target, dice, (twin) => world.canAnnounce(twin)));
+    targets: (host) => targetsOf(host, (fake) => host.canAnnounce(fake)),
+    async run(host, target, dice) {
+      await host.announce(pickOf(host, target, dice, (fake) => host.canAnnounce(fake)));
     },
   },
 
   // Locks among the records are lost with them.
   "break-sessions": breakFolder(
     records,
-    (world, store) => store.format.lock?.isExclusive !== false || nobodyCleared(world, store),
+    (host, store) => store.format.lock?.isExclusive !== false || noneCleared(host, store),
   ),
   "mend-sessions": mendFolder(records),
-  "break-live": breakFolder(claims, nobodyCleared),
-  "mend-live": mendFolder(claims),
-  // What SIGKILL leaves, without the process: a number in a file, or a lock that nobody holds.
+  "break-live": breakFolder(announcements, noneCleared),
+  "mend-live": mendFolder(announcements),
+  // The files that SIGKILL leaves: a pid in a file, or a lock file without a holder.
   "stale-announcement": {
     weight: 2,
-    targets: (world) => [...world.sessions.keys()],
+    targets: (host) => [...host.sessions.keys()],
     run: leaveStaleAnnouncement,
   },
   "foreign-files": {
     weight: 1,
-    targets: (world) => (world.sessionsBroken || world.liveBroken ? [] : [0]),
+    targets: (host) => (host.sessionsBroken || host.liveBroken ? [] : [0]),
     run: leaveForeignFiles,
   },
   forget: {
     weight: 1,
     targets: () => [0],
-    async run(world) {
-      for (const folder of [world.agentctlHome, world.cache]) rmSync(folder, { recursive: true, force: true });
+    async run(host) {
+      for (const folder of [host.agentctlHome, host.cache]) rmSync(folder, { recursive: true, force: true });
     },
   },
   "spoil-cache": {
     weight: 1,
-    targets: (world) => (filesBelow(world.cache).length > 0 ? [0] : []),
-    async run(world, _target, dice) {
-      for (const path of filesBelow(world.cache)) writeFileSync(path, dice.bytes(statSync(path).size));
+    targets: (host) => (filesBelow(host.cache).length > 0 ? [0] : []),
+    async run(host, _target, dice) {
+      for (const path of filesBelow(host.cache)) writeFileSync(path, dice.bytes(statSync(path).size));
     },
   },
 
   stranger: {
     weight: 1,
     targets: () => [0],
-    run: async (world, _target, dice) => world.startStranger(["sleep", "1000000"], dice.pick(world.places)),
+    run: async (host, _target, dice) => host.startStranger(["sleep", "1000000"], dice.pick(host.places)),
   },
   "stranger-with-id": {
     weight: 2,
-    targets: (world) => [...world.sessions.keys()],
-    async run(world, target, dice) {
-      const { id, cwd, home, format } = world.session(target);
+    targets: (host) => [...host.sessions.keys()],
+    async run(host, target, dice) {
+      const { id, cwd, home, format } = host.session(target);
       const { command } = format;
       const talk = dice.pick([
         ["/bin/sh", "-c", "read word", command, "--session-id", id],
@@ -96,9 +96,9 @@ export const storeSteps: Record<string, Action> = {
         ["tail", "-f", "/dev/null", "--", home, id],
         ["grep", "--", `${command} --session-id ${id}`],
         ["bash", "-c", 'exec -a node bash -c "$1" /srv/app/server.js --session-id "$2"', "bash", anyNode, id],
-        ...lockTalk(world, world.session(target)),
+        ...lockTalk(host, host.session(target)),
       ]);
-      world.startStranger(talk, cwd);
+      host.startStranger(talk, cwd);
     },
   },
 };
@@ -106,63 +106,63 @@ export const storeSteps: Record<string, Action> = {
 /** Called as Node calls its main thread, as half of all agents are. */
 const anyNode = "printf %s MainThread >/proc/self/comm; read word";
 
-type Owned = (twin: Twin) => boolean;
+type Owned = (fake: FakeAgent) => boolean;
 
-/** For a twin whose announcement stands, dead or alive. */
+/** For a fake agent whose announcement stands, dead or alive. */
 function spoilAnnouncement(spoil: (path: string, dice: Dice) => void): Action {
   return {
     weight: 1,
-    targets: (world) => targetsOf(world, (twin) => maySpoil(world, twin)),
-    async run(world, target, dice) {
-      const twin = pickOf(world, target, dice, (each) => maySpoil(world, each));
-      spoil(world.claimPath(twin), dice);
+    targets: (host) => targetsOf(host, (fake) => maySpoil(host, fake)),
+    async run(host, target, dice) {
+      const fake = pickOf(host, target, dice, (each) => maySpoil(host, each));
+      spoil(host.announcementPath(fake), dice);
     },
   };
 }
 
-function falseAnnouncement(fits: Owned, wrong: (twin: Twin, dice: Dice) => Partial<Claim>): Action {
+function falseAnnouncement(fits: Owned, wrong: (fake: FakeAgent, dice: Dice) => Partial<Announcement>): Action {
   return {
     weight: 1,
-    targets: (world) => targetsOf(world, (twin) => maySpoil(world, twin) && fits(twin)),
-    async run(world, target, dice) {
-      const twin = pickOf(world, target, dice, (each) => maySpoil(world, each) && fits(each));
-      await world.announce(twin, wrong(twin, dice));
+    targets: (host) => targetsOf(host, (fake) => maySpoil(host, fake) && fits(fake)),
+    async run(host, target, dice) {
+      const fake = pickOf(host, target, dice, (each) => maySpoil(host, each) && fits(each));
+      await host.announce(fake, wrong(fake, dice));
     },
   };
 }
 
 // After /clear the announcement alone says which session a process serves: spoiled, nothing true can be known.
-function maySpoil(world: World, twin: Twin): boolean {
-  return twin.format.claims !== null && twin.also === null && world.isAnnounced(twin) && !world.isCleared(twin);
+function maySpoil(host: SimulatedHost, fake: FakeAgent): boolean {
+  return fake.format.announcements !== null && fake.also === null && host.isAnnounced(fake) && !host.isCleared(fake);
 }
 
-function targetsOf(world: World, fits: Owned): number[] {
-  return [...world.sessions.values()]
-    .filter((session) => world.writers(session).some(fits))
+function targetsOf(host: SimulatedHost, fits: Owned): number[] {
+  return [...host.sessions.values()]
+    .filter((session) => host.writers(session).some(fits))
     .map((session) => session.number);
 }
 
-function pickOf(world: World, target: number, dice: Dice, fits: Owned): Twin {
-  return dice.pick(world.writers(world.session(target)).filter(fits));
+function pickOf(host: SimulatedHost, target: number, dice: Dice, fits: Owned): FakeAgent {
+  return dice.pick(host.writers(host.session(target)).filter(fits));
 }
 
-function nobodyCleared(world: World, { format }: Store): boolean {
-  return !world.twins.some((twin) => twin.format === format && world.isCleared(twin));
+function noneCleared(host: SimulatedHost, { format }: Store): boolean {
+  return !host.fakes.some((fake) => fake.format === format && host.isCleared(fake));
 }
 
-function breakFolder(folder: Folder, mayBreak: (world: World, store: Store) => boolean): Action {
-  const whole = (world: World) =>
-    world.stores.filter(
+function breakFolder(folder: Folder, mayBreak: (host: SimulatedHost, store: Store) => boolean): Action {
+  const whole = (host: SimulatedHost) =>
+    host.stores.filter(
       (store) =>
-        store.format.database === null && !store[folder.mark] && folder.path(store) !== null && mayBreak(world, store),
+        store.format.database === null && !store[folder.mark] && folder.path(store) !== null && mayBreak(host, store),
     );
   return {
     weight: 1,
-    targets: (world) => (whole(world).length > 0 ? [0] : []),
-    async run(world, _target, dice) {
-      const store = dice.pick(whole(world));
+    targets: (host) => (whole(host).length > 0 ? [0] : []),
+    async run(host, _target, dice) {
+      const store = dice.pick(whole(host));
       const path = folder.path(store) ?? "";
-      renameSync(path, putAside(world, store, folder));
+      renameSync(path, putAside(host, store, folder));
       writeFileSync(path, "not a folder\n");
       store[folder.mark] = true;
     },
@@ -170,29 +170,29 @@ function breakFolder(folder: Folder, mayBreak: (world: World, store: Store) => b
 }
 
 function mendFolder(folder: Folder): Action {
-  const broken = (world: World) =>
-    world.stores.filter((store) => store.format.database === null && store[folder.mark] && folder.path(store) !== null);
+  const broken = (host: SimulatedHost) =>
+    host.stores.filter((store) => store.format.database === null && store[folder.mark] && folder.path(store) !== null);
   return {
     weight: 8,
-    targets: (world) => (broken(world).length > 0 ? [0] : []),
-    async run(world, _target, dice) {
-      const store = dice.pick(broken(world));
+    targets: (host) => (broken(host).length > 0 ? [0] : []),
+    async run(host, _target, dice) {
+      const store = dice.pick(broken(host));
       const path = folder.path(store) ?? "";
       rmSync(path);
-      renameSync(putAside(world, store, folder), path);
+      renameSync(putAside(host, store, folder), path);
       store[folder.mark] = false;
     },
   };
 }
 
-function putAside(world: World, { format }: Store, { mark }: Folder): string {
-  return join(world.root, `aside-${format.agent}-${mark}`);
+function putAside(host: SimulatedHost, { format }: Store, { mark }: Folder): string {
+  return join(host.root, `aside-${format.agent}-${mark}`);
 }
 
 /** Processes that are no agents and have the lock's file open, or even hold its lock. */
-function lockTalk(world: World, session: Session): string[][] {
+function lockTalk(host: SimulatedHost, session: Session): string[][] {
   const { lock } = session.format;
-  if (lock === null || world.storeOf(session).recordsBroken) return [];
+  if (lock === null || host.storeOf(session).recordsBroken) return [];
   const path = makeLockFile(session, 1);
   return [
     ["tail", "-f", path],
@@ -208,38 +208,46 @@ function makeLockFile({ format, home, id }: Session, pid: number): string {
   return path;
 }
 
-async function leaveStaleAnnouncement(world: World, target: number, dice: Dice): Promise<void> {
-  const session = world.session(target);
+async function leaveStaleAnnouncement(host: SimulatedHost, target: number, dice: Dice): Promise<void> {
+  const session = host.session(target);
   const { format, id, cwd } = session;
-  const store = world.storeOf(session);
+  const store = host.storeOf(session);
   if (format.lock !== null) {
     if (!store.recordsBroken) makeLockFile(session, 3_500_000 + dice.below(9999));
     return;
   }
-  if (format.claims === null || store.claimsFolder === null || store.claimsBroken) return;
+  if (format.announcements === null || store.announcementsFolder === null || store.announcementsBroken) return;
   const pid = 3_500_000 + dice.below(9999);
   const status = format.agent === "demo" ? null : dice.pick(["busy", "idle", "waiting", null]);
   const argv = format.argv("announced", id, dice);
-  const namespace = format.claims.hasBoot ? pidNamespace : null;
-  const claim: Claim = { pid, start: "4711", boot: bootId, namespace, session: id, status, waitingFor: null };
-  writeAnnouncement(store.claimsFolder, format.claims, claim, { cwd, argv, bornMs: Date.now() });
+  const namespace = format.announcements.hasBoot ? pidNamespace : null;
+  const announcement: Announcement = {
+    pid,
+    start: "4711",
+    boot: bootId,
+    namespace,
+    session: id,
+    status,
+    waitingFor: null,
+  };
+  writeAnnouncement(store.announcementsFolder, format.announcements, announcement, { cwd, argv, bornMs: Date.now() });
 }
 
-async function leaveForeignFiles(world: World, _target: number, dice: Dice): Promise<void> {
+async function leaveForeignFiles(host: SimulatedHost, _target: number, dice: Dice): Promise<void> {
   const id = dice.uuid();
-  const header = recordLine("session", { version: 1, id, cwd: world.places[0], model: "demo-1", parent: null });
-  for (const { recordsFolder, claimsFolder, format } of world.stores) {
+  const header = recordLine("session", { version: 1, id, cwd: host.places[0], model: "demo-1", parent: null });
+  for (const { recordsFolder, announcementsFolder, format } of host.stores) {
     if (format.database !== null) continue;
     writeFileSync(join(recordsFolder, "notes.txt"), "remember the milk\n");
     writeFileSync(join(recordsFolder, "not-a-session.jsonl"), header);
     writeFileSync(join(recordsFolder, `${dice.uuid()}.jsonl.bak`), header);
     mkdirSync(join(recordsFolder, "old"), { recursive: true });
     writeFileSync(join(recordsFolder, "old", "rollout-2026-11-16T00-00-00.jsonl"), header);
-    await world.makeFifo(join(recordsFolder, "x.jsonl"));
-    if (claimsFolder === null) continue;
-    writeFileSync(join(claimsFolder, "notes.txt"), "");
-    writeFileSync(join(claimsFolder, `${4_000_000 + dice.below(9999)}.json.tmp`), "{");
-    writeFileSync(join(claimsFolder, `4711.${id}.key`), "{}");
+    await host.makeFifo(join(recordsFolder, "x.jsonl"));
+    if (announcementsFolder === null) continue;
+    writeFileSync(join(announcementsFolder, "notes.txt"), "");
+    writeFileSync(join(announcementsFolder, `${4_000_000 + dice.below(9999)}.json.tmp`), "{");
+    writeFileSync(join(announcementsFolder, `4711.${id}.key`), "{}");
   }
 }
 

@@ -1,4 +1,4 @@
-// Counts of a run, and the table at its end.
+// The counts of a run, and the table that it prints at its end.
 
 export const lieKinds = [
   "false-running",

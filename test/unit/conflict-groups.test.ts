@@ -1,10 +1,14 @@
-// Sessions in each other's way are told as groups, and the work grows with their number, not with its square.
+// Conflicts are shown as groups of sessions, and the work grows linearly with the number of sessions.
 import { describe, expect, test } from "bun:test";
 import { conflictLines } from "../../src/cli/conflicts.ts";
-import { conflictsAmong, type Neighbour } from "../../src/control/conflict-groups.ts";
+import { conflictsAmong, type Neighbour } from "../../src/control/conflicts/conflict-groups.ts";
 import type { Session } from "../../src/core/session.ts";
 
-const status = { state: "running", activity: "working", owner: { kind: "host", process: null, address: "" } } as const;
+const status = {
+  state: "running",
+  activity: "working",
+  owner: { kind: "server", process: null, address: "" },
+} as const;
 
 function neighbour(
   id: string,
@@ -28,40 +32,40 @@ const told = (neighbours: Neighbour[], dirty: Record<string, string[]> = {}) =>
     files.join(" "),
   ]);
 
-describe("in one worktree", () => {
-  test("all that are at work are one conflict", () => {
+describe("sessions in one worktree", () => {
+  test("are one conflict if they are working", () => {
     expect(told([neighbour("a", "/p"), neighbour("b", "/p"), neighbour("c", "/p"), neighbour("d", "/q")])).toEqual([
       ["index", "a b c", ""],
     ]);
   });
 
-  test("an idle one is in nobody's way", () => {
+  test("have no conflict with an idle session", () => {
     expect(told([neighbour("a", "/p"), neighbour("b", "/p", { idle: true })])).toEqual([]);
   });
 
-  test("a session and the one that it was started from share it on purpose; two of them do not", () => {
+  test("have no conflict if one started the other; two started sessions have one", () => {
     const [parent, child] = [neighbour("a", "/p"), neighbour("b", "/p", { parent: "a" })];
     expect(told([parent, child])).toEqual([]);
     expect(told([parent, child, neighbour("c", "/p", { parent: "a" })])).toEqual([["index", "b c", ""]]);
     expect(told([parent, child, neighbour("x", "/p")])).toEqual([["index", "a b x", ""]]);
   });
 
-  test("a file that several have edited, by their records", () => {
+  test("have a conflict about a file that several records say was edited", () => {
     const edited = ["f", "g"];
     expect(told([neighbour("a", "/p", { edited, idle: true }), neighbour("b", "/p", { edited, idle: true })])).toEqual([
       ["file", "a b", "f g"],
     ]);
-    // By git alone nobody can tell whose change it is.
+    // Git alone does not show which session made a change.
     expect(told([neighbour("a", "/p", { idle: true }), neighbour("b", "/p", { idle: true })], { "/p": ["f"] })).toEqual(
       [],
     );
   });
 });
 
-describe("in several worktrees", () => {
+describe("sessions in several worktrees", () => {
   const [a, b, c] = [neighbour("a", "/p"), neighbour("b", "/q"), neighbour("c", "/r")];
 
-  test("files are grouped by the sessions that have changed them", () => {
+  test("have their changed files grouped by the sessions that changed them", () => {
     const dirty = { "/p": ["f", "g", "own"], "/q": ["f", "g", "h"], "/r": ["h", "f"] };
     expect(told([a, b, c], dirty)).toEqual([
       ["file", "a b c", "f"],
@@ -70,12 +74,12 @@ describe("in several worktrees", () => {
     ]);
   });
 
-  test("git's word in one and the record of another meet, and one group tells both", () => {
+  test("have a conflict if git reports a file in one and a record reports it in another", () => {
     const edits = neighbour("e", "/q", { edited: ["f"] });
     expect(told([a, edits], { "/p": ["f", "g"], "/q": ["g"] })).toEqual([["file", "a e", "f g"]]);
   });
 
-  test("kin of one worktree both meet a stranger of another", () => {
+  test("have a conflict with a parent and its child in another worktree", () => {
     const [parent, child] = [neighbour("a", "/p"), neighbour("k", "/p", { parent: "a" })];
     expect(told([parent, child, b], { "/p": ["f"], "/q": ["f"] })).toEqual([["file", "a k b", "f"]]);
     const far = neighbour("k", "/q", { parent: "a" });
@@ -83,11 +87,11 @@ describe("in several worktrees", () => {
   });
 });
 
-describe("however many there are", () => {
+describe("many sessions", () => {
   const many = (count: number, place: (at: number) => string): Neighbour[] =>
     Array.from({ length: count }, (_, at) => neighbour(`s${at}`, place(at), { edited: ["common", `own${at}`] }));
 
-  test.each([500, 5_000])("%d at work in one worktree: two lines, one group each", (count) => {
+  test.each([500, 5_000])("%d that work in one worktree give two lines with one group each", (count) => {
     const begun = performance.now();
     const found = {
       ...conflictsAmong(
@@ -102,13 +106,13 @@ describe("however many there are", () => {
     ]);
     const lines = conflictLines(found, []);
     expect(lines).toBe(
-      `agentctl: demo s0, demo s1, demo s2 and ${count - 3} more are at work in one worktree: /p\n` +
+      `agentctl: demo s0, demo s1, demo s2 and ${count - 3} more work in the same worktree: /p\n` +
         `agentctl: demo s0, demo s1, demo s2 and ${count - 3} more have all changed common\n`,
     );
     expect(performance.now() - begun).toBeLessThan(1_000);
   });
 
-  test("5,000 in worktrees of their own, each with 200 changed files", () => {
+  test("5,000 in separate worktrees with 200 changed files each are grouped quickly", () => {
     const neighbours = many(5_000, (at) => `/${at}`);
     const files = Array.from({ length: 200 }, (_, at) => `f${at}`);
     const begun = performance.now();
@@ -117,7 +121,7 @@ describe("however many there are", () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  test("every file with a group of its own: some are told, the rest is counted", () => {
+  test("with a separate group for every file show some groups and count the rest", () => {
     const neighbours = many(2_000, (at) => `/${at}`);
     const dirty = new Map(
       neighbours.map(({ place }, at) => [place, [`pair${at >> 1}`, `next${(at + 1) >> 1}`]] as const),

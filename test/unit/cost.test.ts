@@ -1,7 +1,7 @@
 // Estimated cost: exactly this model, or nothing.
 import { describe, expect, test } from "bun:test";
 import { makePrices } from "../../scripts/update-prices.ts";
-import { estimateUsd, type PriceList, priceOf, readPrices } from "../../src/observe/cost.ts";
+import { estimateUsd, type PriceList, priceOf, readPrices } from "../../src/observe/usage/cost.ts";
 
 const list: PriceList = {
   date: "2026-11-16",
@@ -39,10 +39,10 @@ describe("a model's price", () => {
     "Big-4",
     "big-4-latest-2",
     "constructor",
-  ])("of %p is not known", (model) => expect(priceOf(model, list)).toBeNull());
+  ])("of %p is unknown", (model) => expect(priceOf(model, list)).toBeNull());
 });
 
-test("a cost is the sum over all models, and unknown if any price is", () => {
+test("a cost is the sum over all models, and unknown if one price is unknown", () => {
   const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const much = { input: 1_000_000, output: 100_000, cacheRead: 2_000_000, cacheWrite: 10 };
   expect(estimateUsd([["big-4", much]], list)).toBe(17.000125);
@@ -77,7 +77,7 @@ test("a cost is the sum over all models, and unknown if any price is", () => {
   expect(estimateUsd([["", much]], list)).toBeNull();
 });
 
-test("the list in the repository is what the script makes of its source", async () => {
+test("the price list in the repository is the output of its script", async () => {
   const prices = await readPrices();
   expect(prices).toEqual(makePrices(prices.date));
   for (const model of ["claude-opus-4-5-20251101", "claude-sonnet-4-5", "gpt-5-codex", "gpt-5.1", "gemini-2.5-pro"])

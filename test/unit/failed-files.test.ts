@@ -1,4 +1,4 @@
-// Which files are tried once more: from what a run of `bun test` printed.
+// scripts/failed-files: which test files run again, read from the output of `bun test`.
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -20,17 +20,17 @@ test/cli/zero.test.ts:
 `;
 
 const [a, zero] = ["./test/cli/a.test.ts\n", "./test/cli/zero.test.ts\n"];
-const cases: [name: string, input: string, told: [files: string, status: number]][] = [
-  ["a failed test, and no file that only stood last", printed("(fail) four [2.00ms]") + ended, [a, 0]],
-  ["each once", printed("(fail) four [2.00ms]", "(fail) five [2.00ms]") + ended, [a, 0]],
-  ["what broke between two may be of any", printed("# Unhandled error between tests") + ended, [a + zero, 0]],
-  ["a run that did not come to its end", printed("(fail) four [2.00ms]"), [a, 1]],
-  ["a failure without a name", printed() + ended, ["", 1]],
+const cases: [name: string, input: string, expected: [files: string, status: number]][] = [
+  ["prints the file of a failed test, not the last file", printed("(fail) four [2.00ms]") + ended, [a, 0]],
+  ["prints a file with two failures once", printed("(fail) four [2.00ms]", "(fail) five [2.00ms]") + ended, [a, 0]],
+  ["prints all files after an error between tests", printed("# Unhandled error between tests") + ended, [a + zero, 0]],
+  ["fails when the run did not reach its end", printed("(fail) four [2.00ms]"), [a, 1]],
+  ["fails when no failed test is named", printed() + ended, ["", 1]],
 ];
-test.each(cases)("%s", (_name, input, told) => {
+test.each(cases)("%s", (_name, input, expected) => {
   const { stdout, status } = spawnSync(join(import.meta.dir, "../../scripts/failed-files"), {
     input,
     encoding: "utf8",
   });
-  expect([stdout, status ?? -1]).toEqual(told);
+  expect([stdout, status ?? -1]).toEqual(expected);
 });

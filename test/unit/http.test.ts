@@ -1,9 +1,9 @@
-// Questions to a server on this machine: each on a connection of its own.
+// Requests to a server on this host, each on a new connection.
 import { expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { openHttp } from "../../src/sys/http.ts";
 
-test("one question after the other, to a server that closes after each answer without saying so", async () => {
+test("a second request succeeds if the server closed the connection without notice", async () => {
   // As OpenCode 1.18.33 does. Bun 1.4.4 would keep such a connection for the next question, and find it closed.
   const server = createServer((socket) => {
     socket.once("data", (bytes) => {

@@ -1,12 +1,14 @@
 // The arguments that agents are started with, word by word.
+
 import { expect, test } from "bun:test";
-import type { Order } from "../../src/adapters/invocation.ts";
-import { adapterNamed } from "../../src/adapters/registry.ts";
+import type { Order } from "../../src/agents/invocation.ts";
+import { adapterNamed } from "../../src/agents/registry.ts";
+import type { PermissionEffect } from "../../src/core/permission.ts";
 
 const id = "01a1e1c1-092a-7951-96f0-07f6e0ecb1f5";
 const old = "01a1e1c0-f45e-70a2-86a3-796f6feecdeb";
-const place = { home: "/home/me/data", own: "/home/me/.agentctl/support", cwd: "/home/me/project", at: 0 };
-const facts = { model: "m", permission: "edit", prompt: "x", extra: ["--own"] } as const;
+const where = { home: "/home/me/data", supportFolder: "/home/me/.agentctl/support", cwd: "/home/me/project", at: 0 };
+const facts = { ...where, model: "m", permission: "edit", prompt: "x", extra: ["--own"] } as const;
 const orders: Record<string, Order> = {
   new: { ...facts, kind: "new", session: id },
   continue: { ...facts, kind: "continue", session: id },
@@ -23,28 +25,28 @@ test.each([
   ["codex", "new", `exec --json --model m ${writes} --own -`],
   ["codex", "continue", `exec --json --model m ${writes} --own resume ${id} -`],
   ["codex", "fork", `exec --json --model m ${writes} --own fork ${old} -`],
-])("%s, %s, headless", (agent, kind, words) => {
-  expect<unknown>(adapterNamed(agent)?.invocation.headless(orders[kind] as Order, place)).toEqual(words.split(" "));
+])("the headless command of %s with permission %s", (agent, kind, words) => {
+  expect<unknown>(adapterNamed(agent)?.invocation.headless(orders[kind] as Order)).toEqual(words.split(" "));
 });
 
 test.each([
   ["claude-code", "continue", `--resume ${id} --model m ${edits} --own`],
   ["codex", "continue", `resume --model m ${writes} --own ${id}`],
   ["codex", "fork", `fork --model m ${writes} --own ${old}`],
-])("%s, %s, in its interface", (agent, kind, words) => {
-  expect<unknown>(adapterNamed(agent)?.invocation.interface(orders[kind] as Order, place)).toEqual(words.split(" "));
+])("the interactive command of %s with permission %s", (agent, kind, words) => {
+  expect<unknown>(adapterNamed(agent)?.invocation.interface(orders[kind] as Order)).toEqual(words.split(" "));
 });
 
-test.each([
-  ["no config", null, "read-only sandbox"],
-  ["the directory named", '[projects."/p"]\ntrust_level = "trusted"', "it edits below its directory"],
-  ["named in other quotes", "[projects.'/p'] # mine", "it edits below its directory"],
-  ["only in a comment", '# [projects."/p"]', "read-only sandbox"],
-  ["another one", '[projects."/p/q"]', "read-only sandbox"],
-  ["a mode of its own", 'sandbox_mode = "danger-full-access"', "no sandbox"],
-  ["a mode of another table", '[profiles.x]\nsandbox_mode = "danger-full-access"', "read-only sandbox"],
-])("codex without a permission: %s", (_name, config, words) => {
+test.each<[name: string, config: string | null, effect: PermissionEffect]>([
+  ["no config", null, "cannot-edit"],
+  ["the directory named", '[projects."/p"]\ntrust_level = "trusted"', "edits-in-sandbox"],
+  ["named in other quotes", "[projects.'/p'] # mine", "edits-in-sandbox"],
+  ["only in a comment", '# [projects."/p"]', "cannot-edit"],
+  ["another one", '[projects."/p/q"]', "cannot-edit"],
+  ["a mode at the top level", 'sandbox_mode = "danger-full-access"', "no-sandbox"],
+  ["a mode of another table", '[profiles.x]\nsandbox_mode = "danger-full-access"', "cannot-edit"],
+])("codex without a permission: %s", (_name, config, effect) => {
   const judged = adapterNamed("codex")?.invocation.ownSetting.judge([config], ["/p"]);
-  expect(judged?.meaning).toContain(words);
-  expect(judged?.isBypass).toBe(words === "no sandbox");
+  expect(judged?.effect).toBe(effect);
+  expect(judged?.isBypass).toBe(effect === "no-sandbox");
 });

@@ -23,7 +23,6 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let count = 0;
 
-/** A path in a folder of its own. */
 function fresh(name = "opencode.db"): string {
   count += 1;
   const own = join(folder, String(count));
@@ -54,7 +53,7 @@ const contents = (path: string): string[] =>
     return name.endsWith("-shm") ? name : `${name} ${size} ${mtimeMs} ${Bun.hash(readFileSync(file))}`;
   });
 
-test("rows that are only in the log of a live writer", () => {
+test("rows that are only in the log of a live writer are read", () => {
   const path = fresh();
   using database = written(path);
   expect(statSync(path).size).toBeLessThanOrEqual(4096);
@@ -65,7 +64,7 @@ test("rows that are only in the log of a live writer", () => {
   expect(contents(path)[0]).toBe(before[0] ?? "");
 });
 
-test("what a live writer writes while we read is seen: it is no copy", () => {
+test("rows that a live writer adds during the reading are seen", () => {
   const path = fresh();
   using database = written(path);
   const seen = withDatabase(path, (reader) => {
@@ -77,7 +76,7 @@ test("what a live writer writes while we read is seen: it is no copy", () => {
   expect(seen).toEqual([1, 2]);
 });
 
-test("what stands in the place of an index and is none keeps nobody from reading", () => {
+test("a file in the place of the index that is not an index does not prevent the reading", () => {
   const path = fresh();
   const left = fresh();
   using _database = written(path);
@@ -86,7 +85,7 @@ test("what stands in the place of an index and is none keeps nobody from reading
   expect(numbers(left)).toEqual([1]);
 });
 
-test("nobody has it open: read as it is, and nothing is left beside it", () => {
+test("a database that no process has open is read in place, and no file is left beside it", () => {
   const path = fresh();
   written(path).close();
   const before = contents(path);
@@ -95,7 +94,7 @@ test("nobody has it open: read as it is, and nothing is left beside it", () => {
   expect(contents(path)).toEqual(before);
 });
 
-test("nobody is kept from starting: what a killed writer left is read whole, and stays as it is to the letter", () => {
+test("the files of a killed writer are read completely and not changed, so that a new writer can start", () => {
   const path = fresh();
   const copy = fresh();
   using _database = written(path);
@@ -103,7 +102,7 @@ test("nobody is kept from starting: what a killed writer left is read whole, and
   const exactly = (): string[] => ["", "-wal", "-shm"].map((extra) => String(Bun.hash(readFileSync(copy + extra))));
   const before = [...contents(copy), ...exactly()];
   const seen = withDatabase(copy, (database) => {
-    // Somebody who waits for no lock, at this very moment.
+    // A writer that does not wait for locks, at this moment.
     using starting = new Database(copy);
     starting.run("PRAGMA busy_timeout = 0");
     starting.run("PRAGMA journal_mode = WAL");
@@ -115,7 +114,7 @@ test("nobody is kept from starting: what a killed writer left is read whole, and
   expect(exactly()).toEqual(before.slice(-3));
 });
 
-test("a log without its index: read whole, and no index is made", () => {
+test("a log without its index is read completely, and no index is created", () => {
   const path = fresh();
   const copy = fresh();
   using _database = written(path);
@@ -125,7 +124,7 @@ test("a log without its index: read whole, and no index is made", () => {
   expect(contents(copy)).toEqual(before);
 });
 
-test("the copy that a killed reader left goes with the next one; that of a live one stays", () => {
+test("the copy of a killed reader is removed by the next reader; the copy of a live reader stays", () => {
   const path = fresh();
   const copy = fresh();
   const temporary = join(folder, "temporary");
@@ -164,7 +163,7 @@ test("the copy that a killed reader left goes with the next one; that of a live 
   expect(copies()).toEqual([]);
 });
 
-test("a log that is too large to be copied counts, also where it has no index", () => {
+test("a log that is too large to be copied is read, also without an index", () => {
   const path = fresh();
   const copy = fresh();
   using _database = written(path);
@@ -174,7 +173,7 @@ test("a log that is too large to be copied counts, also where it has no index", 
   expect(beside(copy)).toEqual(["opencode.db", "opencode.db-wal"]);
 });
 
-test("a writer that begins while we read is not missed", () => {
+test("a writer that starts during the reading is noticed", () => {
   const path = fresh();
   written(path).close();
   let writer: Database | null = null;
@@ -193,7 +192,7 @@ test("a writer that begins while we read is not missed", () => {
   (writer as Database | null)?.close();
 });
 
-test("a writer that ended while we failed: what is there now counts", () => {
+test("after a failure because of an exiting writer the present files are read", () => {
   const path = fresh();
   written(path).close();
   let tries = 0;
@@ -209,7 +208,7 @@ test("a writer that ended while we failed: what is there now counts", () => {
   expect(rows).toEqual([1, 2]);
 });
 
-test("the older kind of journal: what is not committed is not seen, nor is the database touched", () => {
+test("with a rollback journal uncommitted rows are not seen and the database is not changed", () => {
   const path = fresh();
   using database = written(path, "DELETE");
   database.run("BEGIN IMMEDIATE");
@@ -220,7 +219,7 @@ test("the older kind of journal: what is not committed is not seen, nor is the d
   expect(beside(path)).toEqual(["opencode.db"]);
 });
 
-test("locked for good: an error with a code, soon", () => {
+test("a database that stays locked gives an error with a code within its limit", () => {
   const path = fresh();
   using database = written(path, "DELETE");
   database.run("BEGIN EXCLUSIVE");
@@ -232,7 +231,7 @@ test("locked for good: an error with a code, soon", () => {
   database.run("ROLLBACK");
 });
 
-test("no database: every kind fails with a code, and is left alone", () => {
+test("a file that is not a database gives an error with a code and is not changed", () => {
   const make: Record<string, (path: string) => void> = {
     "ENOENT nothing": () => {},
     "ERR_SQLITE_ERROR empty": (path) => writeFileSync(path, ""),
@@ -259,7 +258,7 @@ test("no database: every kind fails with a code, and is left alone", () => {
   }
 });
 
-test("names that mean something in an address", () => {
+test("a path with characters that are special in a URI is read", () => {
   for (const name of ["a b.db", "a?b#c.db", "100%25.db", "ö.db"]) {
     const path = fresh(name);
     written(path).close();
@@ -267,7 +266,7 @@ test("names that mean something in an address", () => {
   }
 });
 
-test("a folder that we may not write to", () => {
+test("a database in a read-only folder is read", () => {
   const path = fresh();
   written(path).close();
   chmodSync(join(path, ".."), 0o500);
@@ -284,13 +283,13 @@ function codeOf(act: () => unknown): string {
   }
 }
 
-test.each(["-wal", "-journal"])("a pipe in place of its %s is an error, and nothing to wait for", (extra) => {
+test.each(["-wal", "-journal"])("a pipe in place of its %s gives an error without waiting", (extra) => {
   const path = fresh();
   new Database(path).run("CREATE TABLE t (x)");
   spawnSync("mkfifo", [`${path}${extra}`]);
   const script = `const { withDatabase } = await import("${join(import.meta.dir, "../../src/sys/sqlite.ts")}");
     try { withDatabase(process.argv[1], (database) => database.rows("SELECT * FROM t")); } catch (error) { process.exit(7); }`;
-  // In a process of its own: whoever waits for a pipe does nothing else.
+  // In a separate process, because waiting for a pipe would block this one.
   const { status } = spawnSync(process.execPath, ["-e", script, path], { timeout: 5_000, killSignal: "SIGKILL" });
   expect(status).toBe(7);
 });

@@ -1,4 +1,4 @@
-// waitFor with looks that the test controls: nothing is missed between a look and a watch, and nothing is looked at in vain.
+// waitFor with looks that the test controls: it misses no change between a look and a watch, and does not look without need.
 import { expect, test } from "bun:test";
 import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,7 +60,7 @@ const timed = async <T>(act: Promise<T>): Promise<{ value: T; ms: number }> => {
   return { value, ms: performance.now() - begun };
 };
 
-test("what is enough at once costs one look", async () => {
+test("a condition that is true at once takes one look", async () => {
   let looks = 0;
   const answer = await waitFor({
     look: async () => ++looks,
@@ -90,7 +90,7 @@ test("a change between the first look and the watch is not missed", async () => 
   expect(ms).toBeLessThan(soonMs);
 });
 
-test("a change of the record wakes it", async () => {
+test("a change of the record ends the sleep", async () => {
   using folder = new Folder();
   const looks: number[] = [];
   const { ms } = await timed(
@@ -108,7 +108,7 @@ test("a change of the record wakes it", async () => {
   expect(ms).toBeLessThan(soonMs);
 });
 
-test("what is not there yet is seen when it is made, three folders deep", async () => {
+test("a record that is created three missing folders deep is noticed", async () => {
   using folder = new Folder();
   const home = join(folder.path, "a/b");
   const session: Session = { ...folder.session(), home, record: null };
@@ -123,7 +123,7 @@ test("what is not there yet is seen when it is made, three folders deep", async 
   expect(ms).toBeLessThan(800);
 });
 
-test("the time is over: not enough, after few looks, and not much later", async () => {
+test("a timeout ends the wait in time, after few looks", async () => {
   using folder = new Folder();
   let looks = 0;
   const told: number[] = [];
@@ -141,7 +141,7 @@ test("the time is over: not enough, after few looks, and not much later", async 
   expect(ms).toBeLessThan(500 + soonMs);
 });
 
-test("enough for now is enough when it stays so, or when the time is over; else it is not", async () => {
+test("a condition that is true for now ends the wait if it stays true or at the timeout", async () => {
   using folder = new Folder();
   const ask = (answers: (false | "for now")[], timeoutMs: number | null) =>
     timed(
@@ -160,23 +160,26 @@ test("enough for now is enough when it stays so, or when the time is over; else 
 });
 
 test.each([
-  ["unknown", { state: "unknown", why: "" }],
-  ["in a host", { ...working, owner: { kind: "host", process: null, address: "" } }],
-] as const)("%s is asked again within about a second, though nothing is told", async (_name, status) => {
-  using folder = new Folder();
-  let looks = 0;
-  const { ms } = await timed(
-    waitFor({
-      look: async () => ++looks,
-      isEnough: (count) => count > 2,
-      sessions: () => [folder.session(status)],
-      timeoutMs: null,
-    }),
-  );
-  expect(ms).toBeLessThan(soonMs);
-});
+  ["unknown", { state: "unknown", why: { code: "out-of-sight" } }],
+  ["in a server", { ...working, owner: { kind: "server", process: null, address: "" } }],
+] as const)(
+  "a session that is %s is checked again within about a second, even without a notice",
+  async (_name, status) => {
+    using folder = new Folder();
+    let looks = 0;
+    const { ms } = await timed(
+      waitFor({
+        look: async () => ++looks,
+        isEnough: (count) => count > 2,
+        sessions: () => [folder.session(status)],
+        timeoutMs: null,
+      }),
+    );
+    expect(ms).toBeLessThan(soonMs);
+  },
+);
 
-test("a record that is written all the time does not keep it looking all the time", async () => {
+test("a record that is written constantly does not cause constant looks", async () => {
   using folder = new Folder();
   let looks = 0;
   const writing = setInterval(() => appendFileSync(folder.record, "x"), 5);
@@ -194,7 +197,7 @@ test("a record that is written all the time does not keep it looking all the tim
   expect(looks).toBeLessThanOrEqual(10);
 });
 
-test("nothing stays open, and a look that fails is told", async () => {
+test("no descriptor stays open, and the error of a look is thrown", async () => {
   using folder = new Folder();
   const files = () => readdirSync("/proc/self/fd").length;
   const before = files();

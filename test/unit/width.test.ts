@@ -34,9 +34,9 @@ describe("plainText", () => {
     ["OSC as one C1 character takes its text along", "\x9d0;owned\x07x", "x"],
     ["DCS as one C1 character takes its text along", "\x90q\x9cx", "x"],
     ["the Arabic letter mark, a direction mark too", "a\u061cb", "ab"],
-    ["what is left after removal is no new sequence", "\x1b\x00[31mx", "[31mx"],
-    ["a title without an end does not swallow what follows", "\x1b]0;owned\nnext line", "0;owned\nnext line"],
-    ["a title whose end is on another line does not, either", "\x9d0;a\nnext\x07 line", "0;a\nnext line"],
+    ["the text left after removal is not a new sequence", "\x1b\x00[31mx", "[31mx"],
+    ["a title without an end does not hide the following text", "\x1b]0;owned\nnext line", "0;owned\nnext line"],
+    ["a title that ends on another line does not hide the following text", "\x9d0;a\nnext\x07 line", "0;a\nnext line"],
     ["zero-width and soft-hyphen characters", "pass\u200bw\u00ado\u2060rd\u180e", "password"],
     ["letters that only programs see (tags)", "ok\u{e0001}\u{e0068}\u{e0069}\u{e007f}", "ok"],
     ["variation selectors that carry bytes", "a\ufe00\u{e0100}\u{e01ef}b", "ab"],
@@ -90,7 +90,7 @@ describe("plainText", () => {
     maxLength: 40,
   });
 
-  test("leaves no control character but line break and tab, no direction mark, no lone surrogate", () => {
+  test("leaves no control characters except line breaks and tabs, no direction marks and no lone surrogates", () => {
     fc.assert(
       fc.property(nasty, (text) => {
         const plain = plainText(text);
@@ -102,7 +102,7 @@ describe("plainText", () => {
     );
   });
 
-  test("once is enough", () => {
+  test("does not change its own output", () => {
     fc.assert(
       fc.property(nasty, (text) => {
         expect(plainText(plainText(text))).toBe(plainText(text));
@@ -120,7 +120,7 @@ describe("plainText", () => {
     );
   });
 
-  test("a text of letters and blanks is treated like every other one", () => {
+  test("treats a text of letters and blanks like every other text", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "~", " ", "é", "ˀ", "…") });
     fc.assert(
       fc.property(letters, fc.nat(20), (text, columns) => {
@@ -133,7 +133,7 @@ describe("plainText", () => {
     );
   });
 
-  test("as JSON: valid, the same fields, and every string is plain", () => {
+  test("gives valid JSON with the same fields and plain strings", () => {
     fc.assert(
       fc.property(fc.dictionary(nasty, fc.array(nasty, { maxLength: 3 })), (value) => {
         const line = jsonLine(value);
@@ -146,7 +146,7 @@ describe("plainText", () => {
     );
   });
 
-  test("a long unfinished sequence is not slow", () => {
+  test("is fast for a long unfinished sequence", () => {
     const begun = performance.now();
     plainText("\x9d".repeat(100_000));
     plainText("\x1b]".repeat(50_000) + "\x1b[".repeat(50_000) + "1;".repeat(100_000));
@@ -188,7 +188,7 @@ describe("cut and pad", () => {
     unit: fc.oneof(fc.constantFrom("a", "漢", "🥊", "e\u0301", "\u200d"), fc.constant("é")),
   });
 
-  test("cut never exceeds its columns, keeps a prefix and marks what it cut", () => {
+  test("cut never exceeds its columns, keeps the beginning and marks the cut", () => {
     fc.assert(
       fc.property(anyText, fc.nat(30), (text, columns) => {
         const shown = cut(text, columns);
@@ -200,7 +200,7 @@ describe("cut and pad", () => {
     );
   });
 
-  test("pad fills exactly, and cuts nothing", () => {
+  test("pad fills exactly and cuts nothing", () => {
     fc.assert(
       fc.property(anyText, fc.nat(30), (text, columns) => {
         expect(width(pad(text, columns))).toBe(Math.max(columns, width(text)));
@@ -213,7 +213,7 @@ describe("cut and pad", () => {
 
 describe("wrap", () => {
   test.each([
-    ["what fits stays, with its spaces", "  a  b\n\n c", 10, ["  a  b", "", " c"]],
+    ["a text that fits stays unchanged", "  a  b\n\n c", 10, ["  a  b", "", " c"]],
     ["between words", "one two three", 7, ["one two", "three"]],
     ["exactly full", "one two", 7, ["one two"]],
     ["a word that is too long is broken", "abcdefgh ij", 3, ["abc", "def", "gh", "ij"]],
@@ -221,7 +221,7 @@ describe("wrap", () => {
     ["tabs become spaces", "\ta", 10, ["    a"]],
   ])("%s", (_name, text, columns, lines) => expect(wrap(text, columns)).toEqual(lines));
 
-  test("no line is wider, no word is lost", () => {
+  test("makes no line too wide and loses no word", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 2, max: 40 }), (text, columns) => {
         const plain = plainText(text);
@@ -233,7 +233,7 @@ describe("wrap", () => {
   });
 });
 
-test("of many names a few are told, and the rest is counted", () => {
+test("a long list of names shows a few and counts the rest", () => {
   expect(someOf(["a", "b"], 2)).toBe("a, b");
   expect(someOf(["a", "b", "c"], 2)).toBe("a, b, and 1 more");
   expect(someLines(["a", "b"], 2)).toEqual(["a", "b"]);

@@ -1,16 +1,16 @@
-// What happens while agentctl runs: a person works in the repository, or a signal ends agentctl. Both are tied to the n-th call
+// Disturbances while agentctl runs: a person works in the repository, or a signal ends agentctl. Both are tied to the n-th call
 // of git, so that a schedule can be repeated: a script called `git` stands first in agentctl's PATH and counts the calls.
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Dice } from "../truth/random.ts";
-import type { Act } from "./acts.ts";
-import { agentctlEnvironment } from "./command.ts";
+import type { Act } from "./agentctl-steps.ts";
+import type { Journal } from "./find-losses.ts";
 import { contentOf } from "./inventory.ts";
-import type { Journal } from "./loss.ts";
-import { realGit, type World } from "./world.ts";
+import { agentctlEnvironment } from "./run-agentctl.ts";
+import { realGit, type TestRepository } from "./test-repository.ts";
 
 /** Calls that change something are counted a second time: the moment before one of them is the most dangerous. */
-const counting = (world: World): string => `#!/bin/sh
+const counting = (world: TestRepository): string => `#!/bin/sh
 hook=${quoted(world.hook)} git=${quoted(realGit)} n=1 c=0
 happen() {
   env -i ${words(world.environment)} sh "$1" >/dev/null 2>&1
@@ -46,7 +46,7 @@ const words = (environment: Record<string, string>): string =>
     .join(" ");
 
 /** The folder that goes first into agentctl's PATH. */
-export function installCounter(world: World): string {
+export function installCounter(world: TestRepository): string {
   const folder = join(world.root, "bin");
   mkdirSync(folder);
   writeFileSync(join(folder, "git"), counting(world), { mode: 0o755 });
@@ -62,13 +62,13 @@ export interface Disturbance {
 }
 
 /** Clears what the last act left. */
-export function clearHook(world: World): void {
+export function clearHook(world: TestRepository): void {
   rmSync(world.hook, { recursive: true, force: true });
   mkdirSync(join(world.hook, "calls"), { recursive: true });
 }
 
 /** Perhaps company, perhaps a signal, perhaps both. */
-export function drawDisturbance(world: World, act: Act, dice: Dice): Disturbance {
+export function drawDisturbance(world: TestRepository, act: Act, dice: Dice): Disturbance {
   clearHook(world);
   const company = dice.chance(0.4) ? drawCompany(world, act, dice) : null;
   const isKilled = dice.chance(0.4);
@@ -95,11 +95,11 @@ function drawMoment(act: Act, choices: readonly string[], dice: Dice): Moment {
 }
 
 /** A script that the counting git runs at that moment, after those that are there already. It may say not to run git at all. */
-function arrange(world: World, { when, at }: Moment, script: string): void {
+function arrange(world: TestRepository, { when, at }: Moment, script: string): void {
   appendFileSync(join(world.hook, `${when}-${at}`), `${script}\n`);
 }
 
-function drawSignal(world: World, act: Act, dice: Dice): string {
+function drawSignal(world: TestRepository, act: Act, dice: Dice): string {
   const moment = drawMoment(act, ["before", "after", "during"], dice);
   const signal = dice.pick(["KILL", "KILL", "KILL", "INT", "TERM"]);
   const whom = dice.pick(["alone", "with its group"]);
@@ -110,7 +110,7 @@ function drawSignal(world: World, act: Act, dice: Dice): string {
   return `SIG${signal} ${whom} ${moment.text}`;
 }
 
-function drawCompany(world: World, act: Act, dice: Dice): string | null {
+function drawCompany(world: TestRepository, act: Act, dice: Dice): string | null {
   if (dice.chance(0.15)) return addSecondAgentctl(world, act, dice);
   const open = world.sites.filter(
     ({ path, state }) => state === "plain" && path !== act.discards && existsSync(join(path, ".git")),
@@ -125,7 +125,7 @@ function drawCompany(world: World, act: Act, dice: Dice): string | null {
 }
 
 /** It must not wait for the first one while the first one waits for this call of git: it runs beside. */
-function addSecondAgentctl(world: World, act: Act, dice: Dice): string {
+function addSecondAgentctl(world: TestRepository, act: Act, dice: Dice): string {
   const moment = drawMoment(act, ["during"], dice);
   const command = dice.pick(["worktree prune -y", "launch demo say:x --permission bypass --worktree"]);
   const place = quoted(world.repository);
@@ -138,7 +138,7 @@ function addSecondAgentctl(world: World, act: Act, dice: Dice): string {
 }
 
 /** A shell script that works at one place, and writes down what it did when that is done. */
-export function drawDeed(world: World, path: string, by: string, dice: Dice): [name: string, script: string] {
+export function drawDeed(world: TestRepository, path: string, by: string, dice: Dice): [name: string, script: string] {
   const git = quoted(realGit);
   const place = quoted(path);
   const write = (file: string, label: string) => `printf %s ${quoted(world.text(label))} >${quoted(file)}`;
@@ -171,7 +171,7 @@ export function drawDeed(world: World, path: string, by: string, dice: Dice): [n
   return [name, `cd ${place} && ${deeds[name]}`];
 }
 
-export function readJournal(world: World): Journal {
+export function readJournal(world: TestRepository): Journal {
   const path = join(world.hook, "journal");
   const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n") : [];
   return {
@@ -182,5 +182,5 @@ export function readJournal(world: World): Journal {
   };
 }
 
-export const gitCalls = (world: World): number =>
+export const gitCalls = (world: TestRepository): number =>
   readdirSync(join(world.hook, "calls")).filter((name) => /^\d+$/.test(name)).length;

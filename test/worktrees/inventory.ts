@@ -1,9 +1,9 @@
-// What work exists: every commit that git shows, and every file and index entry of every worktree that is not ignored.
+// The existing work: every commit that git shows, and every file and index entry of every worktree that is not ignored.
 // Taken by plain git and by reading folders; agentctl is not asked.
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { World } from "./world.ts";
+import type { TestRepository } from "./test-repository.ts";
 
 export interface Worktree {
   path: string;
@@ -44,10 +44,10 @@ interface Objects {
 }
 
 /** `without`: a worktree that a person agreed to lose, with its branch where that is agentctl's own. */
-export const takeInventory = (world: World, without: string | null = null): Inventory =>
+export const takeInventory = (world: TestRepository, without: string | null = null): Inventory =>
   world.uncovered(() => inventoryOf(world, without));
 
-function inventoryOf(world: World, without: string | null): Inventory {
+function inventoryOf(world: TestRepository, without: string | null): Inventory {
   const found = scan(world.area);
   for (const store of found.stores) removeHalfMade(store);
   const inventory: Inventory = { worktrees: new Map(), inRefs: none(), shown: none(), refs: new Map() };
@@ -117,7 +117,7 @@ interface Listed {
   branch: string | null;
 }
 
-function listedIn(world: World, store: string): Listed[] {
+function listedIn(world: TestRepository, store: string): Listed[] {
   const out = askStore(world, store, ["worktree", "list", "--porcelain", "-z"]);
   return out.split("\0\0").flatMap((entry) => {
     const lines = entry.split("\0");
@@ -127,7 +127,7 @@ function listedIn(world: World, store: string): Listed[] {
   });
 }
 
-function worktreeAt(world: World, path: string, listed: Map<string, Listed[]>): Worktree {
+function worktreeAt(world: TestRepository, path: string, listed: Map<string, Listed[]>): Worktree {
   const gitDir = gitDirOf(path);
   const store = storeOf(gitDir);
   const { code, out } = world.tryGit(path, ["ls-files", "-z", "-t", "-s", "-o", "--exclude-standard"], {
@@ -192,7 +192,7 @@ const allFiles = (folder: string): string[] =>
 
 function addStore(
   inventory: Inventory,
-  world: World,
+  world: TestRepository,
   store: string,
   counts: (ref: string) => boolean,
   excepted: ReadonlySet<string>,
@@ -246,7 +246,7 @@ const idsIn = (file: string, column: number): string[] =>
         .filter((id) => !/^0+$/.test(id))
     : [];
 
-function addObjects(objects: Objects, world: World, store: string, roots: readonly string[]): void {
+function addObjects(objects: Objects, world: TestRepository, store: string, roots: readonly string[]): void {
   if (roots.length === 0) return;
   const words = ["rev-list", "--objects", "--missing=allow-promisor", "--ignore-missing", "--format=%s", "--stdin"];
   const out = askStore(world, store, words, [...new Set(roots)].join("\n"));
@@ -260,8 +260,8 @@ function addObjects(objects: Objects, world: World, store: string, roots: readon
   }
 }
 
-/** The setting of a submodule may name a worktree that is not there any more: git is told another one. */
-function askStore(world: World, store: string, words: readonly string[], input = ""): string {
+/** The setting of a submodule may name a removed worktree, so git gets another one. */
+function askStore(world: TestRepository, store: string, words: readonly string[], input = ""): string {
   const { code, out, err } = world.tryGit(store, ["--git-dir", store, "--work-tree", store, ...words], { input });
   if (code !== 0) throw new Error(`git ${words[0]} in ${store}: ${err}`);
   return out;

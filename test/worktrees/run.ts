@@ -1,26 +1,27 @@
-// The worktree harness: random repositories, random acts of agentctl in them, killed and disturbed at random moments. The law:
-// every byte of work that existed before exists afterwards, where git shows it.
+// The worktree harness: random commands of agentctl in random repositories, killed and disturbed at random moments. Every byte of
+// work that existed before must exist afterwards, in a place that git shows.
 //
 //   bun test/worktrees/run.ts --schedules 200 --seed 1 [--binary dist/agentctl] [--workers 2]
-//   bun test/worktrees/run.ts --replay 4711 [--keep]     one schedule again, by the number that its loss printed
+//   bun test/worktrees/run.ts --replay 4711 [--keep]     repeats one schedule, by the number that its loss printed
 //
-// It knows agentctl's commands and nothing of its code. docs/worktrees-harness.md says what is drawn and what counts as lost.
+// It uses agentctl's commands and none of its code. docs/worktrees-harness.md describes the random choices and what counts as lost.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { outputInNamespace, sameDeviceAsRoot, whyNoNamespace } from "../truth/namespace.ts";
+import { sameDeviceAsRoot, whyNoNamespace } from "../truth/namespace.ts";
 import { seedOf } from "../truth/random.ts";
+import { printDeath, runWorker, type WorkerDeath } from "../truth/run-worker.ts";
 import { type Counts, type Failure, type Order, type Result, work } from "./worker.ts";
 
 const repository = resolve(import.meta.dir, "../..");
 
-/** A worker is root in its namespace. A folder without permissions shall be closed for it all the same. */
+/** A worker is root in its namespace; without these capabilities it still cannot read a folder without permissions. */
 const withoutOverride = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
 
 const { values: options } = parseArgs({
   options: {
     schedules: { type: "string", default: "200" },
-    // Without one: a fresh seed, printed, so that every run looks elsewhere and can be repeated.
+    // The default is a random seed, which is printed, so that each run is different and can be repeated.
     seed: { type: "string", default: String(crypto.getRandomValues(new Uint32Array(1))[0] ?? 1) },
     workers: { type: "string", default: "2" },
     binary: { type: "string", default: process.env["AGENTCTL_BINARY"] ?? join(repository, "dist/agentctl") },
@@ -45,10 +46,8 @@ async function outside(): Promise<number> {
   const started = performance.now();
   const base = mkdtempSync(join(sameDeviceAsRoot(repository), "agentctl-worktrees-"));
   try {
-    const workers = orders(base).map(runWorker);
-    // The folder must outlive every worker, also when one of them fails.
-    await Promise.allSettled(workers);
-    return report(await Promise.all(workers), ((performance.now() - started) / 1000).toFixed(1));
+    const results = await Promise.all(orders(base).map(runOrder));
+    return report(results, ((performance.now() - started) / 1000).toFixed(1));
   } finally {
     if (!options.keep) rmSync(base, { recursive: true, force: true });
   }
@@ -68,12 +67,15 @@ function orders(base: string): Order[] {
   }));
 }
 
-async function runWorker(order: Order): Promise<Result> {
+async function runOrder(order: Order): Promise<Result | { death: WorkerDeath }> {
   const self = [process.execPath, import.meta.path, "--inside", JSON.stringify(order)];
-  return JSON.parse(await outputInNamespace([...withoutOverride, ...self]));
+  const ended = await runWorker([...withoutOverride, ...self], order.base);
+  return "death" in ended ? ended : JSON.parse(ended.output);
 }
 
-function report(results: Result[], seconds: string): number {
+function report(all: (Result | { death: WorkerDeath })[], seconds: string): number {
+  const results = all.flatMap((each) => ("death" in each ? [] : [each]));
+  const deaths = all.flatMap((each) => ("death" in each ? [each.death] : []));
   const failures = results.flatMap((result) => result.failures);
   for (const failure of failures) console.log(printFailure(failure));
   const counts: Partial<Counts> = {};
@@ -95,8 +97,11 @@ function report(results: Result[], seconds: string): number {
       ["", row(["kind of loss", "schedules"]), ...[...kinds].sort(([, a], [, b]) => b - a).map(row)].join("\n"),
     );
   const { schedules = 0 } = counts;
-  console.log(`worktrees: ${schedules - failures.length} passed, ${failures.length} failed`);
-  return failures.length > 0 || schedules === 0 ? 1 : 0;
+  for (const death of deaths)
+    console.log(printDeath(death, (seed) => `  in the schedule ${seed}; replay:\n  ${replayOf(seed)}`));
+  const failed = failures.length + deaths.length;
+  console.log(`worktrees: ${schedules - failures.length} passed, ${failed} failed`);
+  return failed > 0 || schedules === 0 ? 1 : 0;
 }
 
 function printFailure({ seed, losses, story, root }: Failure): string {
@@ -104,8 +109,12 @@ function printFailure({ seed, losses, story, root }: Failure): string {
     `LOSS in the schedule ${seed}`,
     ...losses.map(({ kind, text }) => `  ${kind}: ${text.replaceAll("\n", "\\n")}`),
     ...story.map((line) => `    ${line}`),
-    `  bun test/worktrees/run.ts --binary ${options.binary} --replay ${seed} --keep`,
+    `  ${replayOf(seed)}`,
     ...(options.keep ? [`  its folder: ${root}`] : []),
     "",
   ].join("\n");
+}
+
+function replayOf(seed: number | string): string {
+  return `bun test/worktrees/run.ts --binary ${options.binary} --replay ${seed} --keep`;
 }

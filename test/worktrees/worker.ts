@@ -1,20 +1,21 @@
-// Runs schedules one after the other, inside a pid namespace: makes a random repository, lets agentctl act, compares.
+// Runs schedules one after the other inside a pid namespace: makes a random repository, runs agentctl, and looks for losses.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Dice } from "../truth/random.ts";
-import { countGitCalls, launchLive, runAct } from "./acts.ts";
-import { kill, processes } from "./command.ts";
+import { noteProgress } from "../truth/run-worker.ts";
+import { countGitCalls, launchLive, runAct } from "./agentctl-steps.ts";
 import { installCounter } from "./disturbance.ts";
-import type { Loss } from "./loss.ts";
-import { drawWorld, workOn } from "./places.ts";
-import { Templates, World } from "./world.ts";
+import type { Loss } from "./find-losses.ts";
+import { drawWorld, workOn } from "./random-repository.ts";
+import { kill, processes } from "./run-agentctl.ts";
+import { Templates, TestRepository } from "./test-repository.ts";
 
 export interface Order {
   base: string;
   binary: string;
-  /** One for each schedule. */
+  /** One seed per schedule. */
   seeds: number[];
-  /** Leaves the folders of failed schedules. */
+  /** Keeps the folders of failed schedules. */
   keep: boolean;
 }
 
@@ -39,7 +40,10 @@ export async function work(order: Order): Promise<Result> {
     counts: { schedules: 0, acts: 0, removals: 0, refusals: 0, kills: 0 },
     failures: [],
   };
-  for (const seed of order.seeds) await runSchedule(order, templates, seed, result);
+  for (const seed of order.seeds) {
+    noteProgress(order.base, String(seed));
+    await runSchedule(order, templates, seed, result);
+  }
   return result;
 }
 
@@ -47,7 +51,7 @@ async function runSchedule(order: Order, templates: Templates, seed: number, res
   const { counts, failures } = result;
   const dice = new Dice(seed);
   counts.schedules += 1;
-  const world = new World(join(order.base, String(seed)), order.binary);
+  const world = new TestRepository(join(order.base, String(seed)), order.binary);
   let isFailed = false;
   try {
     installCounter(world);
@@ -65,7 +69,7 @@ async function runSchedule(order: Order, templates: Templates, seed: number, res
       else if (dice.chance(0.5)) workOn(world, templates, dice);
     }
   } catch (error) {
-    // A schedule that cannot be played proves nothing: it counts as failed.
+    // A schedule that cannot run proves nothing, so it counts as failed.
     const text = error instanceof Error ? `${error.message}\n${error.stack}` : String(error);
     failures.push({ seed, losses: [{ kind: "the harness failed", text }], story: world.story, root: world.root });
   } finally {

@@ -1,8 +1,8 @@
 // Claude Code: announces in a file named by its pid. Its own suites say more about it.
 import { submit } from "../claude-cases.ts";
 import type { RealAgent } from "../driver.ts";
-import { filesBelow, readLines, transcript } from "../rig.ts";
-import { setUpClaude } from "../set-up.ts";
+import { setUpClaude } from "../first-start-files.ts";
+import { filesBelow, readLines, transcript } from "../test-home.ts";
 
 export const claude: RealAgent = {
   name: "claude 2.1.325",

@@ -4,11 +4,11 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { clineCases } from "../cline-cases.ts";
 import type { Begin, RealAgent } from "../driver.ts";
-import { filesBelow, installed, type Tui, type World, waitFor } from "../rig.ts";
+import { filesBelow, installed, type TestHome, type Tui, waitFor } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".cline", "data");
+const home = (world: TestHome): string => join(world.home, ".cline", "data");
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   const settings = {
     provider: "openai-compatible",
     apiKey: "dummy",
@@ -46,10 +46,10 @@ function readDocument(path: string): Fields | null {
   }
 }
 
-const sessions = (world: World): string[] =>
+const sessions = (world: TestHome): string[] =>
   filesBelow(home(world), "sessions/*/*.json").flatMap((path) => /^sessions\/(\w+)\/\1\.json$/.exec(path)?.[1] ?? []);
 
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const folder = join(home(world), "sessions", id);
   const state = readDocument(join(folder, `${id}.json`));
   const messages = (readDocument(join(folder, `${id}.messages.json`))?.["messages"] ?? []) as Fields[];
@@ -62,14 +62,15 @@ function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
 
 const words = ({ resume }: Begin): string[] => (resume === undefined ? [] : ["--id", resume]);
 
-/** An Enter that comes too early is lost: once more, until the line is empty. */
+/** Cline loses an Enter that comes too early, so this presses Enter until the line is empty. */
 async function say(tui: Tui, text: string): Promise<void> {
   tui.type(text);
   await tui.shows(new RegExp(text.slice(0, 12).replaceAll(/[^a-z ]/gi, ".")));
   await waitFor("the prompt to be taken", async () => {
     tui.press("Enter");
-    await Bun.sleep(1_500);
-    return /Thinking|Ask anything|Approve tool call|asking a question/.test(tui.screen());
+    const isTaken = () => /Thinking|Ask anything|Approve tool call|asking a question/.test(tui.screen());
+    for (let tries = 0; tries < 30 && !isTaken(); tries += 1) await Bun.sleep(50);
+    return isTaken();
   });
 }
 
@@ -120,14 +121,14 @@ export const cline: RealAgent = {
   sendRefused: /only in its own interface: agentctl resume opens it/,
   resumes: true,
   cannot: {
-    "resumed by its own command: the same id, the second turn": onlyInInterface,
-    "killed in a tool, then resumed: nothing of the dead turn is pending": onlyInInterface,
-    "send into a live one is refused, with where it is; five at once: one wins": onlyInInterface,
+    "resumed by the agent's own command, the session keeps its id": onlyInInterface,
+    "killed in a tool, then resumed: no call of the dead turn is pending": onlyInInterface,
+    "send to a live session is refused with its terminal; of five at once one wins": onlyInInterface,
     resumed: onlyInInterface,
     "resumed-working": onlyInInterface,
     "killed-then-resumed": onlyInInterface,
-    "a continued session keeps what it was launched with": onlyInInterface,
-    "inside of a session: @self is that session": "its tools' processes carry no mark of the session",
+    "a continued session keeps its permission": onlyInInterface,
+    "inside a session @self is that session": "its tools' processes carry no mark of the session",
   },
   permits: {
     calls: (world, outside) => [

@@ -1,8 +1,8 @@
 // Codex: announces by a kernel lock. Its own suites say more about it.
 import { say } from "../codex-cases.ts";
 import type { RealAgent } from "../driver.ts";
-import { codexVersion, filesBelow, readLines, rollout } from "../rig.ts";
-import { setUpCodex } from "../set-up.ts";
+import { setUpCodex } from "../first-start-files.ts";
+import { codexVersion, filesBelow, readLines, rollout } from "../test-home.ts";
 
 export const codex: RealAgent = {
   name: `codex ${codexVersion}`,

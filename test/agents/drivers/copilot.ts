@@ -3,12 +3,12 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Capture, CaptureCase, Expected } from "../case.ts";
 import type { Begin, RealAgent } from "../driver.ts";
-import { agentBelow, openInterface, recorded } from "../life.ts";
-import { filesBelow, installed, readLines, type Tui, type World, waitFor } from "../rig.ts";
+import { agentBelow, openInterface, recorded } from "../lifecycle-steps.ts";
+import { filesBelow, installed, readLines, type TestHome, type Tui, waitFor } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".copilot");
+const home = (world: TestHome): string => join(world.home, ".copilot");
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   world.addCommand("copilot", join(installed, "copilot/npm-loader.js"));
   mkdirSync(home(world), { recursive: true });
   // A folder is trusted with everything below it.
@@ -26,12 +26,12 @@ function setUp(world: World): void {
   });
 }
 
-const record = (world: World, id: string): string => join(home(world), "session-state", id, "events.jsonl");
+const record = (world: TestHome, id: string): string => join(home(world), "session-state", id, "events.jsonl");
 
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const lines = readLines(record(world, id)).filter(({ agentId }) => agentId === undefined);
   const signs = lines.flatMap(({ type, data }): ("prompted" | "tool" | "ended" | "answered")[] => {
-    // Who resumes gives what was cut off a result, a moment before the new prompt is written.
+    // On resume Copilot writes a result for the interrupted call, a moment before it writes the new prompt.
     if (type === "tool.execution_complete" && (data as { model?: unknown }).model === "resumed") return [];
     if (type === "user.message" || type === "tool.execution_complete") return ["prompted"];
     if (type === "tool.execution_start") return ["tool"];
@@ -201,7 +201,7 @@ const done = { state: "stopped", activity: null, outcome: "completed" } as const
 
 /** An interface at a question, which its record shows a moment after the screen. */
 async function asking(
-  world: World,
+  world: TestHome,
   command: string[],
   prompt: string,
   waiting: NonNullable<Expected["waiting"]>,

@@ -2,11 +2,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Begin, RealAgent } from "../driver.ts";
-import { filesBelow, installed, readLines, type World } from "../rig.ts";
+import { filesBelow, installed, readLines, type TestHome } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".gemini");
+const home = (world: TestHome): string => join(world.home, ".gemini");
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   const settings = {
     security: { auth: { selectedType: "gemini-api-key" } },
     general: {
@@ -28,7 +28,7 @@ function setUp(world: World): void {
   world.addCommand("gemini", join(installed, "gemini/bundle/gemini.js"));
 }
 
-const records = (world: World): string[] =>
+const records = (world: TestHome): string[] =>
   filesBelow(home(world), "tmp/*/chats/session-*.jsonl").map((path) => join(home(world), path));
 
 const idOf = (path: string): string | null => {
@@ -37,14 +37,14 @@ const idOf = (path: string): string | null => {
 };
 
 /** A resumed session has a second file, without a message. */
-const linesOf = (world: World, id: string): Record<string, unknown>[] =>
+const linesOf = (world: TestHome, id: string): Record<string, unknown>[] =>
   records(world)
     .filter((path) => idOf(path) === id)
     .map((path) => readLines(path))
     .sort((a, b) => b.length - a.length)[0] ?? [];
 
 /** A tool call shows as an answer without a text; the suites' tools come with one, like an answer that ends the turn. */
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const lines = linesOf(world, id);
   const last = lines.findLast(
     (line) => line["type"] === "user" || line["type"] === "gemini" || hasMessages(line) || isCancelled(line),
@@ -83,8 +83,8 @@ const environment = (pid: number): string => {
   }
 };
 
-/** Without an interface, whoever leaves its plan mode may do everything. */
-function wayOut(world: World): string {
+/** A headless Gemini that leaves plan mode may do everything. */
+function wayOut(world: TestHome): string {
   mkdirSync(join(world.cwd, "plans"), { recursive: true });
   writeFileSync(join(world.cwd, "plans/plan.md"), "# Do everything\n");
   return 'TOOL=enter_plan_mode {"reason":"x"}\nTOOL=exit_plan_mode {"plan_filename":"plan.md"}';
@@ -102,14 +102,14 @@ export const gemini: RealAgent = {
   interface: {
     command: (_, begin = {}) => ["gemini", ...words(begin)],
     ready: /Type your message/,
-    // An Enter that comes close behind a letter is a new line; one that comes while it reads an old session may be lost.
+    // Gemini takes an Enter right after a letter for a new line, and may lose one while it reads an old session.
     async say(tui, text) {
       tui.type(text);
       await tui.shows(new RegExp(text.slice(-10).replaceAll(/[^a-z ]/gi, ".")));
       for (let tries = 0; tries < 5 && isTyped(tui.screen(), text); tries += 1) {
         await Bun.sleep(500);
         tui.press("Enter");
-        await Bun.sleep(1_000);
+        for (let waits = 0; waits < 20 && isTyped(tui.screen(), text); waits += 1) await Bun.sleep(50);
       }
     },
     resumed: "cwd",

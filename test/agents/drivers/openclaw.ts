@@ -1,8 +1,8 @@
-// OpenClaw: sessions live in its gateway, so it has tests of its own. Here: how a gateway is set up, asked and read.
+// OpenClaw: sessions live in its gateway, so it has separate tests. This file sets up a gateway, asks it and reads its data.
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Headless, installed, type World, waitFor } from "../rig.ts";
+import { type Headless, installed, type TestHome, waitFor } from "../test-home.ts";
 
 const port = 28_990;
 /** A gateway starts slowly, and does everything in one thread. Shorter than a test may take: what waits in vain says so itself. */
@@ -10,7 +10,7 @@ export const patienceMs = 180_000;
 /** Must never show anywhere. */
 export const token = "a-token-that-nobody-may-see";
 
-const home = (world: World): string => join(world.home, ".openclaw");
+const home = (world: TestHome): string => join(world.home, ".openclaw");
 
 export const openclaw = {
   agent: "openclaw",
@@ -20,7 +20,7 @@ export const openclaw = {
   files: ["agents/*/agent/openclaw-agent.sqlite"],
 };
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   const model = { id: "fake-model", name: "fake", reasoning: false, input: ["text"], contextWindow: 100_000 };
   const cost = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 };
   const fake = { baseUrl: `${world.model.url}/v1`, apiKey: "dummy", api: "openai-completions" };
@@ -35,8 +35,7 @@ function setUp(world: World): void {
   world.addCommand("openclaw", join(installed, "openclaw/openclaw.mjs"));
 }
 
-/** A gateway that answers. */
-export async function startGateway(world: World, env: Record<string, string> = {}): Promise<Headless> {
+export async function startGateway(world: TestHome, env: Record<string, string> = {}): Promise<Headless> {
   const gateway = world.start(["openclaw", "gateway", "run", "--allow-unconfigured"], { env });
   const said = () => Bun.stripANSI(gateway.stderr() + gateway.stdout());
   const isReady = (): boolean => /\[gateway\] ready/.test(said());
@@ -46,7 +45,7 @@ export async function startGateway(world: World, env: Record<string, string> = {
 }
 
 /** On a busy machine the first turn of a gateway has been seen not to end well, once in many runs: this one is for that, and is deleted. */
-async function warmUp(world: World): Promise<void> {
+async function warmUp(world: TestHome): Promise<void> {
   await using client = await Client.connect();
   const { key, id } = await begin(client, world, "warm up ;; SAY=warm");
   await untilStatus(world, id, "done", "failed");
@@ -62,7 +61,7 @@ interface Said {
   error?: { message: string };
 }
 
-/** One who is connected to the gateway, as its own interfaces are. */
+/** A client that is connected to the gateway, as OpenClaw's interfaces are. */
 export class Client implements AsyncDisposable {
   readonly greeting = Promise.withResolvers<Said>();
   private readonly socket = new WebSocket(`ws://127.0.0.1:${port}`);
@@ -108,14 +107,14 @@ export interface Begun {
   id: string;
 }
 
-export async function begin(client: Client, world: World, text: string, mode = "full"): Promise<Begun> {
+export async function begin(client: Client, world: TestHome, text: string, mode = "full"): Promise<Begun> {
   const params = { message: text, permissionMode: mode, cwd: world.cwd };
   const { key, sessionId } = await client.ask("sessions.create", params);
   return { key: String(key), id: String(sessionId) };
 }
 
 /** Its rows as they are now; none while there is no database. */
-export function rows(world: World, sql: string, ...values: string[]): Record<string, unknown>[] {
+export function rows(world: TestHome, sql: string, ...values: string[]): Record<string, unknown>[] {
   const path = join(home(world), "agents/main/agent/openclaw-agent.sqlite");
   if (!existsSync(path)) return [];
   using database = new Database(path, { readonly: true });
@@ -123,10 +122,10 @@ export function rows(world: World, sql: string, ...values: string[]): Record<str
 }
 
 /** What its tables call the session's last run. */
-const statusOf = (world: World, id: string): unknown =>
+const statusOf = (world: TestHome, id: string): unknown =>
   rows(world, "SELECT status FROM session_windows WHERE session_id = ?", id)[0]?.["status"] ?? null;
 
-export const untilStatus = (world: World, id: string, ...statuses: string[]): Promise<unknown> =>
+export const untilStatus = (world: TestHome, id: string, ...statuses: string[]): Promise<unknown> =>
   waitFor(`${id} ${statuses.join(" or ")}`, () => statuses.includes(String(statusOf(world, id))), {
     deadlineMs: patienceMs,
     explain: () => {
@@ -137,7 +136,7 @@ export const untilStatus = (world: World, id: string, ...statuses: string[]): Pr
   });
 
 /** The process of a tool that sleeps for so long. */
-export const sleeping = (world: World, seconds: number): Promise<{ pid: number }> =>
+export const sleeping = (world: TestHome, seconds: number): Promise<{ pid: number }> =>
   waitFor(`sleep ${seconds}`, () => world.processes().find(({ argv }) => argv.join(" ") === `sleep ${seconds}`), {
     deadlineMs: patienceMs,
   });

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { withDatabase } from "../../../src/sys/sqlite.ts";
 import type { Begin, RealAgent } from "../driver.ts";
 import { opencodeCases } from "../opencode-cases.ts";
-import { installed, type World } from "../rig.ts";
+import { installed, type TestHome } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".local", "share", "opencode");
+const home = (world: TestHome): string => join(world.home, ".local", "share", "opencode");
 
-export function writeSettings(world: World, more: Record<string, unknown> = {}): void {
+export function writeSettings(world: TestHome, more: Record<string, unknown> = {}): void {
   const fake = {
     npm: "@ai-sdk/openai-compatible",
     name: "fake",
@@ -28,14 +28,14 @@ export function writeSettings(world: World, more: Record<string, unknown> = {}):
   writeFileSync(join(folder, "opencode.json"), JSON.stringify(settings));
 }
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   writeSettings(world);
   Object.assign(world.env, { OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1" });
   world.addCommand("opencode", join(installed, "opencode-ai/bin/opencode.exe"));
 }
 
-/** Its rows as they are now; none while there is no database. Read so that nobody who starts meanwhile is kept from it. */
-export function rows(world: World, sql: string, ...values: string[]): Record<string, unknown>[] {
+/** Its present rows; none while there is no database. The reading does not block an agent that starts meanwhile. */
+export function rows(world: TestHome, sql: string, ...values: string[]): Record<string, unknown>[] {
   const path = join(home(world), "opencode.db");
   if (!existsSync(path)) return [];
   try {
@@ -59,7 +59,7 @@ interface Data {
 const data = (row: Record<string, unknown>): Data => JSON.parse(String(row["data"]));
 
 /** A prompt counts when its answer has a row. */
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const [last] = rows(
     world,
     "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC LIMIT 1",

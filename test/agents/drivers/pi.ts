@@ -1,15 +1,15 @@
 // Pi: no announcement, no lock, its arguments overwritten by its title; a record that begins with the first complete answer.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { toolBegun } from "../acting.ts";
 import type { CaptureCase } from "../case.ts";
 import type { Begin, RealAgent } from "../driver.ts";
-import { asked, openInterface, recorded, say, toolPrompt } from "../life.ts";
-import { filesBelow, installed, readLines, type World, waitFor } from "../rig.ts";
+import { asked, openInterface, recorded, say, toolPrompt } from "../lifecycle-steps.ts";
+import { toolBegun } from "../run-commands.ts";
+import { filesBelow, installed, readLines, type TestHome, waitFor } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".pi", "agent");
+const home = (world: TestHome): string => join(world.home, ".pi", "agent");
 
-function setUp(world: World, file: string): void {
+function setUp(world: TestHome, file: string): void {
   const model = {
     id: "fake-model",
     name: "fake",
@@ -32,19 +32,19 @@ function setUp(world: World, file: string): void {
   world.addCommand("pi", join(installed, file));
 }
 
-function writeSettings(world: World, retry: Record<string, unknown>): void {
+function writeSettings(world: TestHome, retry: Record<string, unknown>): void {
   const settings = { defaultProvider: "fake", defaultModel: "fake-model", quietStartup: true, retry };
   writeFileSync(join(home(world), "settings.json"), JSON.stringify(settings));
 }
 
-const records = (world: World): string[] =>
+const records = (world: TestHome): string[] =>
   filesBelow(home(world), "sessions/*/*.jsonl").map((path) => join(home(world), path));
 
 const idOf = (path: string): string | null => /_([0-9a-f-]{36})\.jsonl$/.exec(path)?.[1] ?? null;
 
-const recordOf = (world: World, id: string): string => records(world).find((path) => idOf(path) === id) ?? "";
+const recordOf = (world: TestHome, id: string): string => records(world).find((path) => idOf(path) === id) ?? "";
 
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const messages = readLines(recordOf(world, id)).flatMap(({ message }) =>
     typeof message === "object" && message !== null ? [message as Record<string, unknown>] : [],
   );
@@ -103,7 +103,7 @@ const common: Omit<RealAgent, "name" | "version" | "setUp"> = {
     edit: { edited: true, ran: false, outside: true },
     bypass: { edited: true, ran: true, outside: true },
     none: { edited: true, ran: true, outside: true },
-    noneSays: /may do everything, and asks nobody/,
+    noneSays: /may do everything without asking/,
   },
 };
 
@@ -134,7 +134,7 @@ const write = (path: string): string => `TOOL=write ${JSON.stringify({ path, con
 
 function ownCases(driver: RealAgent, retrying: "working" | "unclear"): CaptureCase[] {
   const running = { state: "running", outcome: null } as const;
-  const open = (world: World) => openInterface(world, driver, ["pi"]);
+  const open = (world: TestHome) => openInterface(world, driver, ["pi"]);
   return [
     {
       name: "retrying",

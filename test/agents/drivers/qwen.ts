@@ -2,11 +2,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Begin, RealAgent } from "../driver.ts";
-import { filesBelow, installed, readLines, type World } from "../rig.ts";
+import { filesBelow, installed, readLines, type TestHome } from "../test-home.ts";
 
-const home = (world: World): string => join(world.home, ".qwen");
+const home = (world: TestHome): string => join(world.home, ".qwen");
 
-function setUp(world: World): void {
+function setUp(world: TestHome): void {
   const settings = {
     security: { auth: { selectedType: "openai" }, folderTrust: { enabled: false } },
     general: { enableAutoUpdate: false, disableAutoUpdate: true },
@@ -26,7 +26,7 @@ function setUp(world: World): void {
   world.addCommand("qwen", join(installed, "qwen/cli-entry.js"));
 }
 
-const records = (world: World): string[] =>
+const records = (world: TestHome): string[] =>
   filesBelow(home(world), "projects/*/chats/*.jsonl").map((path) => join(home(world), path));
 
 const idOf = (path: string): string => /([0-9a-f-]{36})\.jsonl$/.exec(path)?.[1] ?? "";
@@ -35,7 +35,7 @@ type Fields = Record<string, unknown>;
 
 const partsOf = ({ message }: Fields): Fields[] => ((message as Fields | undefined)?.["parts"] ?? []) as Fields[];
 
-function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
+function sign(world: TestHome, id: string): ReturnType<RealAgent["sign"]> {
   const path = records(world).find((each) => idOf(each) === id);
   const lines = path === undefined ? [] : readLines(path);
   const last = lines.findLast(({ type }) => type === "user" || type === "assistant" || type === "tool_result");
@@ -48,7 +48,7 @@ function sign(world: World, id: string): ReturnType<RealAgent["sign"]> {
   return last["type"] === "user" && hasInterface(world, id) && !isWhole ? null : "prompted";
 }
 
-const hasInterface = (world: World, id: string): boolean =>
+const hasInterface = (world: TestHome, id: string): boolean =>
   filesBelow(home(world), "sessions/*.json").some((path) => readFileSync(join(home(world), path), "utf8").includes(id));
 
 const words = ({ session, resume }: Begin): string[] => [

@@ -25,9 +25,9 @@ export const demoDriver: Driver = {
       : [],
   outcomes: { SIGINT: "interrupted", SIGTERM: "cut-off", SIGHUP: "cut-off", SIGKILL: "cut-off" },
   waiting: (kind, text) => ({ kind, text, tool: kind === "permission" ? "shell" : null, options: ["yes", "no"] }),
-  host: {
+  server: {
     command: ({ binary }) => [binary, "demo-agent", "serve"],
-    isReady: ({ agentHome }, pid) => existsSync(join(agentHome, "hosts", `${pid}.sock`)),
+    isReady: ({ agentHome }, pid) => existsSync(join(agentHome, "servers", `${pid}.sock`)),
     start: (id, text) => `start ${id} ${text}\n`,
     ask: (id, text) => `ask ${id} ${text}\n`,
     end: (id) => `end ${id}\n`,

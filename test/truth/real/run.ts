@@ -1,13 +1,13 @@
-// The real half of the truth harness: random schedules over the real agents; after every step, and while steps are under
-// way, what agentctl says is compared with what is true.
+// The truth harness with real agents: random schedules. After every step, and during steps, the answer of agentctl is compared with
+// the truth.
 //
 //   test/agents/run test/truth/real/run.ts [--schedules N] [--seed S] [--minutes M] [--steps 25] [--bin dist/agentctl]
-//   test/agents/run test/truth/real/run.ts --replay "world:0:17 open:1:4711 prompt:1:12 sigkill:1:99" [--schedules 5: so many times]
+//   test/agents/run test/truth/real/run.ts --replay "home:0:17 open:1:4711 prompt:1:12 sigkill:1:99" [--schedules 5: repeat it 5 times]
 //
-// What is true comes from the schedule (who was told what, whether the model holds its answer, who was killed) and from
-// /proc; it shares no code with the product (scene.ts, check.ts). After a step the agent's own sign is awaited (signs.ts);
-// until it comes, the old truth and the new one are both allowed. A check is one session compared in one answer.
-// The last line of stdout is JSON: {tally, failures, stuck}. Exit 1 on any lie, and if no schedule came to its end.
+// The truth comes from the schedule (the prompts, the held answers of the model, the killed processes) and from /proc; no code is
+// shared with the product (simulated-host.ts, check-answer.ts). After a step the harness waits for a sign of the agent
+// (signs-of-agents.ts); until then the old and the new truth are both allowed. A check is one session compared in one answer.
+// The last line of stdout is JSON: {tally, failures, stuck}. The exit code is 1 after a lie, or if no schedule reached its end.
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -39,7 +39,7 @@ async function main(): Promise<number> {
   const began = performance.now();
   const isTimeLeft = () => performance.now() - began < Number(options.minutes) * 60_000;
   const folder = mkdtempSync("/tmp/bin-");
-  // A copy: a build meanwhile must not change whom we ask.
+  // A copy, because a build during the run must not change the binary under test.
   const bin = join(folder, "agentctl");
   copyFileSync(resolve(options.bin), bin);
   const tally = emptyTally();
@@ -90,7 +90,7 @@ function plans(): Plan[] {
   );
 }
 
-/** The same steps once more; if they lie again, once more with only those that concern the sessions in question. */
+/** Repeats the steps; if there is a lie again, repeats only the steps of the sessions that it is about. */
 async function again(bin: string, plan: Plan, failed: Run): Promise<Failure> {
   const kinds = new Set(failed.lies.map(({ kind }) => kind));
   const liesAgain = async (steps: Plan["steps"]): Promise<Run | null> => {

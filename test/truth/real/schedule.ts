@@ -2,9 +2,9 @@
 // what lied.
 import { Dice, seedOf } from "../random.ts";
 import { addTally, emptyTally, type Lie, type Tally } from "../tally.ts";
-import type { Action } from "./action.ts";
-import { checkScene } from "./check.ts";
-import { originOf, Scene } from "./scene.ts";
+import { checkScene } from "./check-answer.ts";
+import { originOf, Scene } from "./simulated-host.ts";
+import type { Action } from "./step.ts";
 import { agentctlSteps } from "./steps-agentctl.ts";
 import { endSteps } from "./steps-end.ts";
 import { startSteps } from "./steps-start.ts";
@@ -17,7 +17,7 @@ export interface Step {
   seed: number;
 }
 
-/** The kind of world, and what is done in it; `steps: null` lets the dice choose. */
+/** The kind of home, and what is done in it; `steps: null` lets the dice choose. */
 export interface Plan {
   schedule: number;
   worldSeed: number;
@@ -106,7 +106,7 @@ export function onlyFor(steps: Step[], lies: Lie[]): Step[] {
 
 const printStep = ({ name, target, seed }: Step): string => `${name}:${target}:${seed}`;
 
-/** The first word names the world: its Claude, its Codex. */
+/** The first word names the home: its Claude, its Codex. */
 export const printPlan = (worldSeed: number, steps: Step[]): string =>
   [`world:0:${worldSeed}`, ...steps.map(printStep)].join(" ");
 

@@ -1,9 +1,9 @@
-// Steps that agentctl itself takes: launch, send, stop, interrupt; and what may be done to its own things.
+// Steps that run agentctl: launch, send, stop, interrupt; and steps that remove its own files.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Action, alive, dead, inPhase, type Living, living, roomFor } from "./action.ts";
-import { becoming, ending, isOpen, type Scene, starting } from "./scene.ts";
-import { gone, interrupted, linesOf, owned, turnEnded } from "./signs.ts";
+import { gone, interrupted, linesOf, owned, turnEnded } from "./signs-of-agents.ts";
+import { becoming, ending, isOpen, type Scene, starting } from "./simulated-host.ts";
+import { type Action, alive, dead, inPhase, type Living, living, roomFor } from "./step.ts";
 import { ancestors, outcomesAfter, send } from "./steps-end.ts";
 import { headlessLife, heldScript, scriptBegun, toolScript } from "./steps-start.ts";
 
@@ -29,7 +29,7 @@ export const agentctlSteps: Record<string, Action> = {
   },
   send: {
     weight: 2,
-    targets: (scene) => (roomFor(scene).length > 0 ? [...dead(scene), ...hostedIdle(scene)] : []),
+    targets: (scene) => (roomFor(scene).length > 0 ? [...dead(scene), ...servedIdle(scene)] : []),
     async run(scene, number, dice) {
       const session = scene.get(number);
       const { life } = session;
@@ -55,7 +55,7 @@ export const agentctlSteps: Record<string, Action> = {
     async run(scene, number, dice) {
       const session = alive(scene, number);
       const { life } = session;
-      if (life.hosted) {
+      if (life.served) {
         await endTurn(scene, session, dice, "stop");
         return;
       }
@@ -76,10 +76,10 @@ export const agentctlSteps: Record<string, Action> = {
   interrupt: {
     weight: 1,
     targets: (scene) =>
-      living(scene, (each) => isOpen(each.life) && (each.life.hosted || each.life.kind === "headless")),
+      living(scene, (each) => isOpen(each.life) && (each.life.served || each.life.kind === "headless")),
     async run(scene, number, dice) {
       const session = alive(scene, number);
-      if (session.life.hosted) {
+      if (session.life.served) {
         await endTurn(scene, session, dice, "interrupt");
         return;
       }
@@ -124,17 +124,17 @@ export const agentctlSteps: Record<string, Action> = {
 };
 
 const stoppable = ({ life }: Living): boolean =>
-  life.hosted
+  life.served
     ? isOpen(life) && !life.suspended
     : inPhase("fresh", "idle", "held", "tool", "asking")({ life } as Living);
 
-const hostedIdle = (scene: Scene): number[] =>
-  living(scene, ({ life, recorded }) => life.hosted && recorded && life.phase === "idle");
+const servedIdle = (scene: Scene): number[] =>
+  living(scene, ({ life, recorded }) => life.served && recorded && life.phase === "idle");
 
 const holderOf = (scene: Scene, { life }: Living) =>
   ancestors(scene, life.owner).find(({ argv }) => argv[3] === "agentctl-holder");
 
-/** Of a hosted session only the turn is ended. */
+/** Of a served session only the turn is ended. */
 async function endTurn(
   scene: Scene,
   session: Living,
@@ -151,7 +151,7 @@ async function endTurn(
   scene.settle(session);
 }
 
-/** The answer of an agentctl that acts, with the world's whole environment. */
+/** The answer of an agentctl that acts, with the home's whole environment. */
 async function acted({ world, bin }: Scene, ...args: string[]): Promise<string> {
   const child = Bun.spawn([bin, ...args], {
     env: { ...world.env, AGENTCTL_HOME: join(world.dir, "agentctl") },

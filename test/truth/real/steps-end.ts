@@ -1,13 +1,13 @@
-// Steps that end, suspend or bereave a process: signals, /quit, a closed terminal, a killed wrapper, a killed host.
-import type { SeenProcess } from "../../agents/rig.ts";
-import { waitFor } from "../../agents/rig.ts";
-import { type Action, alive, inPhase, type Living, living } from "./action.ts";
-import { ending, find, type Identity, isOpen, liveProcesses, type Scene } from "./scene.ts";
-import { gone, linesOf } from "./signs.ts";
+// Steps that end or suspend a process or kill its parent: signals, /quit, a closed terminal, a killed wrapper, a killed server.
+import type { SeenProcess } from "../../agents/test-home.ts";
+import { waitFor } from "../../agents/test-home.ts";
+import { gone, linesOf } from "./signs-of-agents.ts";
+import { ending, find, type Identity, isOpen, liveProcesses, type Scene } from "./simulated-host.ts";
+import { type Action, alive, inPhase, type Living, living } from "./step.ts";
 import { enter } from "./steps-turn.ts";
 
-/** Its own process: not a host that has others, too. */
-const own = ({ life }: Living): boolean => !life.hosted;
+/** Its own process: not a server that has others, too. */
+const own = ({ life }: Living): boolean => !life.served;
 const lasting = inPhase("fresh", "idle", "held", "tool", "asking");
 
 /** What may be said of a turn that this ended; the agents' notes have the table. */
@@ -88,7 +88,7 @@ export const endSteps: Record<string, Action> = {
   },
   "kill-viewer": {
     weight: 2,
-    targets: (scene) => living(scene, (each) => each.life.tui !== null && each.life.hosted),
+    targets: (scene) => living(scene, (each) => each.life.tui !== null && each.life.served),
     run: (scene, number, dice) =>
       leave(scene, number, dice, async (session) => {
         session.life.tui?.signal("SIGKILL");
@@ -109,14 +109,14 @@ export const endSteps: Record<string, Action> = {
       scene.settle(session);
     },
   },
-  "kill-host": {
+  "kill-server": {
     weight: 1,
-    targets: (scene) => living(scene, ({ life }) => life.hosted).slice(0, 1),
+    targets: (scene) => living(scene, ({ life }) => life.served).slice(0, 1),
     async run(scene, number, dice) {
       const { owner } = alive(scene, number).life;
-      const hosted = scene.living().filter(({ life }) => life.hosted);
-      // An interface that lost its host would look for another.
-      for (const { life } of hosted)
+      const served = scene.living().filter(({ life }) => life.served);
+      // An interface that lost its server would look for another.
+      for (const { life } of served)
         if (life.tui !== null) {
           life.tui.signal("SIGKILL");
           await gone(life.tui);
@@ -125,12 +125,12 @@ export const endSteps: Record<string, Action> = {
         send(owner, "SIGKILL");
         await gone(owner);
       });
-      for (const session of hosted) scene.bury(session, outcomesAfter(scene, session, "other"));
+      for (const session of served) scene.bury(session, outcomesAfter(scene, session, "other"));
     },
   },
 };
 
-/** The terminal goes: its own process with it; a hosted session stays with its host. */
+/** The terminal goes: its own process with it; a served session stays with its server. */
 async function leave(
   scene: Scene,
   number: number,
@@ -138,21 +138,21 @@ async function leave(
   how: (session: Living) => Promise<void>,
 ): Promise<void> {
   const session = alive(scene, number);
-  const { tui, hosted, owner } = session.life;
+  const { tui, served, owner } = session.life;
   if (tui === null) return;
   const outcomes = outcomesAfter(scene, session, "other");
-  const between = hosted ? [] : ending(scene, session, outcomes);
-  const unnamed = hosted ? tui : owner;
-  // Left without a prompt, some write a record all the same.
+  const between = served ? [] : ending(scene, session, outcomes);
+  const unnamed = served ? tui : owner;
+  // Some agents write a record even without a prompt.
   const written = between.map((truth) => ({ ...truth, recorded: true }));
   await scene.during(dice, { session, between: [...between, ...written], unnamed }, async () => {
     await how(session);
     await gone(tui);
-    if (!hosted) await gone(owner);
+    if (!served) await gone(owner);
   });
   session.life.tui = null;
   session.recorded ||= linesOf(scene, session) > 0;
-  if (hosted) scene.settle(session);
+  if (served) scene.settle(session);
   else scene.bury(session, outcomes);
 }
 

@@ -1,12 +1,12 @@
-// Steps that bring a session to life: by hand, headless or in a terminal; resumed, forked, reopened.
+// Steps that start a session: by hand, headless or in a terminal; resumed, forked, reopened.
 import { join } from "node:path";
 import { idle } from "../../agents/claude-cases.ts";
 import { ready, started } from "../../agents/codex-cases.ts";
-import { codexBinary, type Headless, lockedThreads, type Tui, waitFor } from "../../agents/rig.ts";
+import { codexBinary, type Headless, lockedThreads, type Tui, waitFor } from "../../agents/test-home.ts";
 import type { Dice } from "../random.ts";
-import { type Action, dead, roomFor } from "./action.ts";
-import { type Identity, type Life, type Scene, type Session, starting } from "./scene.ts";
-import { failed, gone, hostSaysIdle, linesOf, owned, recorded, toolBegun, turnBegun } from "./signs.ts";
+import { failed, gone, linesOf, owned, recorded, serverSaysIdle, toolBegun, turnBegun } from "./signs-of-agents.ts";
+import { type Identity, type Life, type Scene, type Session, starting } from "./simulated-host.ts";
+import { type Action, dead, roomFor } from "./step.ts";
 
 export interface Script {
   mark: string;
@@ -40,7 +40,7 @@ export async function scriptBegun(scene: Scene, session: Session, since: number,
 export function headlessLife(owner: Identity, script: Script): Life {
   const { phase, tool, mark } = script;
   const kind = "headless" as const;
-  return { kind, owner, hosted: false, tui: null, permission: "bypass", phase, suspended: false, hold: mark, tool };
+  return { kind, owner, served: false, tui: null, permission: "bypass", phase, suspended: false, hold: mark, tool };
 }
 
 const bypass = "--dangerously-skip-permissions";
@@ -211,27 +211,27 @@ export const startSteps: Record<string, Action> = {
   },
 };
 
-/** Hosted sessions that no terminal shows. */
+/** Served sessions that no terminal shows. */
 const unseen = (scene: Scene): number[] =>
   scene
     .living()
-    .filter(({ life, recorded: isRecorded }) => life.hosted && life.tui === null && isRecorded && life.phase === "idle")
+    .filter(({ life, recorded: isRecorded }) => life.served && life.tui === null && isRecorded && life.phase === "idle")
     .map(({ number }) => number);
 
 const calm = { kind: "interface", suspended: false, hold: null, tool: null } as const;
 
 function live(scene: Scene, session: Session, tui: Tui, permission: "ask" | "bypass", phase: "fresh" | "idle"): void {
   const owner = { pid: tui.pid, start: tui.start };
-  session.life = { ...calm, owner, hosted: false, tui, permission, phase };
+  session.life = { ...calm, owner, served: false, tui, permission, phase };
   scene.settle(session);
 }
 
 async function liveCodex(scene: Scene, session: Session, tui: Tui, phase: "fresh" | "idle"): Promise<void> {
   const owner = await owned(scene, session);
   // Its lock is there before the daemon counts it among its threads.
-  if (scene.daemon && phase === "idle") await hostSaysIdle(scene, session);
+  if (scene.daemon && phase === "idle") await serverSaysIdle(scene, session);
   // Reopened, it may keep what it was started with, or not (the daemon does): then nothing is asked of it that depends on it.
   const permission = scene.approval === "never" ? "bypass" : phase === "fresh" ? "ask" : "unsure";
-  session.life = { ...calm, owner, hosted: scene.daemon, tui, permission, phase };
+  session.life = { ...calm, owner, served: scene.daemon, tui, permission, phase };
   scene.settle(session);
 }

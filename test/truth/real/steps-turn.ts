@@ -1,9 +1,7 @@
 // Steps inside of a session: prompts, answers, tools, permission questions, Esc, /clear.
 import { submit } from "../../agents/claude-cases.ts";
 import { say } from "../../agents/codex-cases.ts";
-import { announcement, type Tui, waitFor } from "../../agents/rig.ts";
-import { type Action, alive, inPhase, type Living, living } from "./action.ts";
-import { becoming, type Scene, starting, truthOf } from "./scene.ts";
+import { announcement, type Tui, waitFor } from "../../agents/test-home.ts";
 import {
   completed,
   failed,
@@ -15,7 +13,9 @@ import {
   saysIdle,
   turnBegun,
   turnEnded,
-} from "./signs.ts";
+} from "./signs-of-agents.ts";
+import { becoming, type Scene, starting, truthOf } from "./simulated-host.ts";
+import { type Action, alive, inPhase, type Living, living } from "./step.ts";
 import { heldScript, noError, type Script, scriptBegun, toolScript } from "./steps-start.ts";
 
 const shown = ({ life }: Living): boolean => life.tui !== null;
@@ -222,7 +222,7 @@ async function back({ agent, life }: Living): Promise<void> {
   await life.tui?.shows(agent === "claude" ? /❯/ : /›/);
 }
 
-/** A dialog that has just appeared takes no key for a moment, so that nobody answers it by typing on. */
+/** A dialog ignores keys for a moment after it appears, so that a person who is typing does not answer it. */
 async function decide(scene: Scene, session: Living, yes: boolean): Promise<void> {
   const tui = session.life.tui as Tui;
   if (session.agent === "codex") {

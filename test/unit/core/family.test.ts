@@ -1,11 +1,25 @@
-// Whose a process is when its session is to be stopped: the owner's tree, marks, and everything that may be somebody else's.
-import { describe, expect, test } from "bun:test";
-import { familyOf, launchOf, type Marks } from "../../../src/core/family.ts";
-import type { ProcessRow, ProcessTable } from "../../../src/core/process.ts";
-import type { Session } from "../../../src/core/session.ts";
-import { ago, boot, claim, derive, host, hosted, me, ownNamespace, process, record, store } from "./world.ts";
+// Which processes stop with a session: the owner's tree and marked processes, but none that may belong to others.
 
-const childMarks = new Map([
+import { describe, expect, test } from "bun:test";
+import { type FamilySigns, familyOf, launchOf } from "../../../src/core/family.ts";
+import type { ProcessRow, ProcessTable } from "../../../src/core/process.ts";
+import type { SpareReason } from "../../../src/core/reason.ts";
+import type { Session } from "../../../src/core/session.ts";
+import {
+  ago,
+  announcement,
+  boot,
+  derive,
+  me,
+  ownNamespace,
+  process,
+  record,
+  served,
+  serverAnswer,
+  store,
+} from "./build-evidence.ts";
+
+const sessionVariables = new Map([
   ["speaker", "SPEAKER_SESSION"],
   ["mute", "MUTE_SESSION"],
   ["pool", "POOL_SESSION"],
@@ -45,26 +59,26 @@ interface Given {
   sessions?: Session[];
   launches?: string[];
   callers?: number[];
-  marks?: Partial<Marks>;
+  signs?: Partial<FamilySigns>;
 }
 
 /** Sessions s10, s11, …, each announced by the speaker with that pid. */
 function speakers(rows: ProcessRow[]): Session[] {
   const own = rows.filter(({ name, state }) => name === "speaker" && state !== "Z");
-  const claims = own.map(({ identity: { pid, start } }) => claim(pid, `s${pid}`, { start }));
+  const announcements = own.map(({ identity: { pid, start } }) => announcement(pid, `s${pid}`, { start }));
   const records = [...own.map(({ identity }) => record(`s${identity.pid}`)), record("s99")];
-  return derive({ processes: own, stores: [store("speaker", records, claims)] }).sessions;
+  return derive({ processes: own, stores: [store("speaker", records, announcements)] }).sessions;
 }
 
 /** Pids of members, and why others are left. */
-function family({ rows, of = "s10", sessions = speakers(rows), launches = [], callers = [], marks = {} }: Given) {
+function family({ rows, of = "s10", sessions = speakers(rows), launches = [], callers = [], signs = {} }: Given) {
   const session = sessions.find(({ id }) => id === of);
   if (session === undefined) throw new Error(`no session ${of}`);
   const { members, leftovers } = familyOf(
     session,
     sessions,
     tableOf(rows),
-    { childMarks, launches, ...marks },
+    { sessionVariables, launches, ...signs },
     new Set(callers),
   );
   return {
@@ -75,24 +89,24 @@ function family({ rows, of = "s10", sessions = speakers(rows), launches = [], ca
 
 const init = shell(1, 0);
 const none = { members: [], left: {} };
-const people = "a terminal multiplexer: people may work in it";
-const below = (why: string) => `below a process that stays: ${why}`;
+const people = { code: "multiplexer" } as const;
+const below = (why: SpareReason): SpareReason => ({ code: "below-spared-process", why });
 
 describe("members", () => {
-  test("the tree below the owner, marked or not, with terminals that the agent gave to its tools", () => {
+  test("are the tree below the owner, marked or not, including terminals that the agent gave to its tools", () => {
     const at = { tty: "/dev/pts/1" };
     const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 10, {}, at), shell(23, 22, {}, at), shell(30, 1)];
     expect(family({ rows })).toEqual({ members: [20, 21, 22, 23], left: {} });
   });
 
-  test("a terminal that a helper of the agent gave to its tools", () => {
+  test("include a terminal that a helper of the agent gave to its tools", () => {
     const helper = shell(20, 10, {}, { name: "helper" });
     const rows = [owner(10), helper, shell(21, 20, {}, { tty: "/dev/pts/1" })];
-    const marks = { isOfAgent: ({ name }: ProcessRow, agent: string) => name === "helper" && agent === "speaker" };
-    expect(family({ rows, marks })).toEqual({ members: [20, 21], left: {} });
+    const signs = { isOfAgent: ({ name }: ProcessRow, agent: string) => name === "helper" && agent === "speaker" };
+    expect(family({ rows, signs })).toEqual({ members: [20, 21], left: {} });
   });
 
-  test("programs that show no window, with what is below them, whatever their name", () => {
+  test("include programs without a window and their descendants, whatever their names", () => {
     const chrome = (pid: number, parent: number, ...argv: string[]) => named(pid, parent, "chrome", ...argv);
     const rows = [
       ...[owner(10), chrome(20, 10, "--headless=new"), chrome(21, 20, "--type=renderer"), chrome(22, 21)],
@@ -102,7 +116,7 @@ describe("members", () => {
     expect(family({ rows })).toEqual({ members: [20, 21, 22, 30, 31, 32, 33, 34], left: {} });
   });
 
-  test("what carries the mark of its tools, its tag, or its name in a tag; with what is below", () => {
+  test("include processes with the mark of its tools, its tag, or its name in a tag, and their descendants", () => {
     const rows = [
       init,
       owner(10, { session: 5, env: tag("L1", 5) }),
@@ -115,18 +129,18 @@ describe("members", () => {
     expect(family({ rows, launches: ["L0"] })).toEqual({ members: [20, 21, 22, 23, 24], left: {} });
   });
 
-  test("of a stopped session what carries its marks, and nobody else", () => {
+  test("of a stopped session are only the processes with its marks", () => {
     const rows = [init, owner(10), shell(20, 10), shell(21, 1, tool("s99")), shell(22, 1, { AGENTCTL_TAG: "L9" })];
     expect(family({ rows, of: "s99", launches: ["L9"] })).toEqual({ members: [21, 22], left: {} });
     expect(family({ rows: rows.slice(0, 3), of: "s99" })).toEqual(none);
   });
 
-  test("never the dead, the owners, or whoever calls", () => {
+  test("exclude dead processes, owners and the caller", () => {
     const rows = [owner(10), shell(20, 10), shell(21, 20), shell(22, 10, {}, { state: "Z" }), shell(23, 21)];
     expect(family({ rows, callers: [1, 10, 20, 21] })).toEqual({ members: [23], left: {} });
   });
 
-  test("a mark of another agent, a part of one, or words that speak of it are none", () => {
+  test("are not found by marks of another agent, parts of a mark, or arguments that mention one", () => {
     const rows = [
       init,
       owner(10),
@@ -139,7 +153,7 @@ describe("members", () => {
     expect(family({ rows })).toEqual(none);
   });
 
-  test("who is older than its parent is not its child: a pid was used again while the table was read", () => {
+  test("exclude a process that is older than its parent, because the parent's pid was reused", () => {
     const rows = [
       owner(10, { startedAt: ago(5) }),
       shell(20, 10, {}, { startedAt: ago(6) }),
@@ -148,34 +162,34 @@ describe("members", () => {
     expect(family({ rows })).toEqual({ members: [21], left: {} });
   });
 
-  test("two processes that look like each other's parents end the search", () => {
+  test("are found even if two processes look like each other's parents", () => {
     const rows = [shell(20, 21, tool("s10")), shell(21, 20), owner(10)];
     expect(family({ rows })).toEqual({ members: [20, 21], left: {} });
   });
 });
 
-describe("left over", () => {
-  test("another live session below, and everything below that", () => {
+describe("processes that are spared", () => {
+  test("are another live session in the tree and its descendants", () => {
     const rows = [owner(10), shell(20, 10), owner(11, { parent: 20 }), shell(21, 11, tool("s11"))];
-    const has = "it has the session s11";
+    const has = { code: "has-session", id: "s11" } as const;
     expect(family({ rows })).toEqual({ members: [20], left: { 11: has, 21: below(has) } });
   });
 
-  test("the session around it is no obstacle: the nearest owner counts", () => {
+  test("a session inside another session has its own tools as members", () => {
     const rows = [owner(10), shell(20, 10), owner(11, { parent: 20, env: tool("s10") }), shell(21, 11, tool("s11"))];
     expect(family({ rows, of: "s11" })).toEqual({ members: [21], left: {} });
   });
 
-  test("a live agent without a session that we could name", () => {
+  test("include a live agent without a known session", () => {
     const rows = [owner(10), owner(11, { parent: 10 })];
     const sessions = derive({
       processes: rows,
-      stores: [store("speaker", [record("s10", { cwd: "/else" })], [claim(10, "s10")])],
+      stores: [store("speaker", [record("s10", { cwd: "/else" })], [announcement(10, "s10")])],
     }).sessions;
-    expect(family({ rows, sessions })).toEqual({ members: [], left: { 11: "it is a live speaker" } });
+    expect(family({ rows, sessions })).toEqual({ members: [], left: { 11: { code: "live-agent", agent: "speaker" } } });
   });
 
-  test("multiplexers in the tree and out of it, and who works in them, marked or not", () => {
+  test("include multiplexers and the processes in them, inside and outside the tree", () => {
     const mux = (pid: number, parent: number, env = {}) => shell(pid, parent, env, { name: "tmux: server" });
     const rows = [
       init,
@@ -192,12 +206,12 @@ describe("left over", () => {
     expect(family({ rows })).toEqual({ members: [], left });
   });
 
-  test("the multiplexer that the agent itself runs in is none of its affairs", () => {
+  test("do not include the tools of an agent that runs in a multiplexer", () => {
     const rows = [shell(5, 1, {}, { name: "tmux: server" }), shell(6, 5), owner(10, { parent: 6 }), shell(20, 10)];
     expect(family({ rows })).toEqual({ members: [20], left: {} });
   });
 
-  test("daemons and shared services that left the tree, and what is below them; in the tree they are tools", () => {
+  test("include daemons outside the tree and their descendants; inside the tree they are tools", () => {
     const inRoot = (pid: number, parent: number, env = {}) => ({
       ...process(pid, "speaker", { name: "d", argv: ["d"], cwd: "/", env }),
       parent,
@@ -210,63 +224,63 @@ describe("left over", () => {
       shell(31, 30),
       shell(40, 1, tool("s10"), { name: "ssh-agent" }),
     ];
-    const daemon = "a daemon: it left the session's tree for the root directory";
+    const daemon = { code: "daemon" } as const;
     expect(family({ rows })).toEqual({
       members: [20],
-      left: { 30: daemon, 31: below(daemon), 40: "a shared service: others may use it" },
+      left: { 30: daemon, 31: below(daemon), 40: { code: "shared-service" } },
     });
   });
 
-  test("a daemon above the agent does not spare the agent's tools", () => {
+  test("do not include the tools of an agent below a daemon", () => {
     const daemon = { ...process(5, "speaker", { name: "d", argv: ["d"], cwd: "/", env: tool("s10") }), parent: 1 };
     const rows = [init, daemon, owner(10, { parent: 5 }), shell(20, 10)];
     expect(family({ rows })).toEqual({
       members: [20],
-      left: { 5: "a daemon: it left the session's tree for the root directory" },
+      left: { 5: { code: "daemon" } as const },
     });
   });
 
-  test("who left the tree and has a terminal, and who holds its other end", () => {
+  test("include a process outside the tree with a terminal, and the process that holds the other end", () => {
     const at = { tty: "/dev/pts/7" };
     const rows = [init, owner(10), shell(20, 1, tool("s10")), shell(21, 20, tool("s10"), at), shell(22, 21, {}, at)];
-    const own = "it has a terminal of its own: /dev/pts/7";
+    const own = { code: "has-terminal", tty: "/dev/pts/7" } as const;
     expect(family({ rows })).toEqual({
       members: [],
-      left: { 20: "the terminal of pid 21 depends on it", 21: own, 22: own },
+      left: { 20: { code: "terminal-depends-on-it", pid: 21 } as const, 21: own, 22: own },
     });
   });
 
-  test("who has a terminal in the tree that another program holds, and that program", () => {
+  test("include a process in the tree whose terminal another program holds, and that program", () => {
     const at = { tty: "/dev/pts/7" };
     const rows = [owner(10), shell(20, 10), named(21, 20, "script"), shell(22, 21, {}, at), shell(23, 22)];
-    const own = "it has a terminal of its own: /dev/pts/7";
+    const own = { code: "has-terminal", tty: "/dev/pts/7" } as const;
     expect(family({ rows })).toEqual({
       members: [20],
-      left: { 21: "the terminal of pid 22 depends on it", 22: own, 23: below(own) },
+      left: { 21: { code: "terminal-depends-on-it", pid: 22 } as const, 22: own, 23: below(own) },
     });
   });
 
   test.each([
-    ["kitty", "a terminal emulator"],
-    ["gnome-terminal-", "a terminal emulator"],
-    ["firefox", "a browser"],
-    ["chrome", "a browser"],
-    ["code", "an editor"],
-    ["emacs", "an editor"],
-  ])("%s in the tree and out of it, and what is below", (name, kind) => {
+    ["kitty", "terminal"],
+    ["gnome-terminal-", "terminal"],
+    ["firefox", "browser"],
+    ["chrome", "browser"],
+    ["code", "editor"],
+    ["emacs", "editor"],
+  ] as const)("include %s and its children, inside and outside of the tree", (name, kind) => {
     const rows = [init, owner(10), shell(20, 10), named(21, 20, name), shell(22, 21)];
     const out = [named(31, 1, name), shell(32, 31)].map((row) => ({
       ...row,
       detail: row.detail && { ...row.detail, env: tool("s10") },
     }));
-    const why = `${kind}: people may work in it`;
+    const why: SpareReason = { code: "window", kind };
     expect(family({ rows: [...rows, ...out] })).toEqual({
       members: [20],
       left: { 21: why, 22: below(why), 31: why, 32: below(why) },
     });
   });
 
-  test("what has a toolkit for windows loaded, where there is a display", () => {
+  test("include programs that have loaded a window toolkit, if there is a display", () => {
     const maps: Record<number, string> = {
       20: "7f00 r-xp 0 /usr/lib/libgtk-3.so.0.2406\n",
       21: "7f00 r-xp 0 /usr/lib/libQt6Widgets.so.6\n7f01 r-xp 0 /usr/lib/libc.so.6\n",
@@ -281,12 +295,12 @@ describe("left over", () => {
       ...[shell(23, 10, {}), shell(24, 10, { ...shown, QT_QPA_PLATFORM: "offscreen" })],
       { ...shell(25, 10, shown), detail: { ...detailOf(shell(25, 10, shown)), argv: ["x", "--headless"] } },
     ];
-    const why = "a program with a window: people may work in it";
-    const marks = { readMaps: ({ identity }: ProcessRow) => maps[identity.pid] ?? "" };
-    expect(family({ rows, marks })).toEqual({ members: [22, 23, 24, 25], left: { 20: why, 21: why } });
+    const why: SpareReason = { code: "window", kind: "other" };
+    const signs = { readMaps: ({ identity }: ProcessRow) => maps[identity.pid] ?? "" };
+    expect(family({ rows, signs })).toEqual({ members: [22, 23, 24, 25], left: { 20: why, 21: why } });
   });
 
-  test("in the tree, too, the terminal of another live session; but not the one that the agent itself has", () => {
+  test("include the terminal of another live session in the tree, but not the agent's own terminal", () => {
     const at = { tty: "/dev/pts/7" };
     const inner = { ...owner(11, { parent: 22 }), ...at };
     const rows = (own: Partial<ProcessRow>, script: Partial<ProcessRow>) => [
@@ -296,25 +310,25 @@ describe("left over", () => {
       shell(22, 21, {}, at),
       inner,
     ];
-    const has = "it has the session s11";
-    const needed = "the terminal of pid 22 depends on it";
-    const apart = "it has a terminal of its own: /dev/pts/7";
+    const has = { code: "has-session", id: "s11" } as const;
+    const needed = { code: "terminal-depends-on-it", pid: 22 } as const;
+    const apart = { code: "has-terminal", tty: "/dev/pts/7" } as const;
     expect(family({ rows: rows({}, {}) })).toEqual({ members: [20], left: { 11: has, 21: needed, 22: apart } });
     expect(family({ rows: rows(at, at) })).toEqual({ members: [20, 21, 22], left: { 11: has } });
   });
 
-  test("a launch from inside, and its tools", () => {
+  test("include a launch that was started inside the session, and its tools", () => {
     const rows = [
       owner(10, { session: 5, env: tag("L1", 5) }),
       shell(20, 10, { ...tool("s10"), AGENTCTL_TAG: "L1" }),
       shell(21, 20, { AGENTCTL_TAG: "L2" }),
       shell(22, 21),
     ];
-    const why = "it belongs to the launch L2";
+    const why = { code: "of-launch", launch: "L2" } as const;
     expect(family({ rows })).toEqual({ members: [20], left: { 21: why, 22: below(why) } });
   });
 
-  test("an inherited tag is not the own one: what else carries it is not touched, what is below is", () => {
+  test("an inherited tag makes no process outside the tree a member", () => {
     const rows = [
       init,
       owner(11, { session: 5, env: tag("L1", 5) }),
@@ -328,10 +342,13 @@ describe("left over", () => {
     expect(family({ rows })).toEqual({ members: [20, 21, 22], left: {} });
     const outer = family({ rows, of: "s11" });
     expect(outer.members).toEqual([30, 31]);
-    expect(outer.left).toMatchObject({ 10: "it has the session s10", 22: "a tool of the live session s10" });
+    expect(outer.left).toMatchObject({
+      10: { code: "has-session", id: "s10" } as const,
+      22: { code: "of-session", id: "s10" } as const,
+    });
   });
 
-  test("the orphans of a session that crashed inside of a launched one are its own, whatever tag they inherited", () => {
+  test("orphans of a session that crashed inside a launch are members, whatever tag they inherited", () => {
     const rows = [
       init,
       owner(11, { session: 5, env: tag("L1", 5) }),
@@ -341,21 +358,21 @@ describe("left over", () => {
     expect(family({ rows, of: "s11" })).toEqual({ members: [20], left: {} });
   });
 
-  test("of two live sessions whose marks it carries, ours is the inner one if its owner carries the other's", () => {
+  test("an orphan with the marks of two live sessions belongs to the inner one if its owner has the other mark", () => {
     const both = { ...tool("s10"), MUTE_SESSION: "s50" };
     const orphan = shell(20, 1, both);
     const outer = process(50, "mute", { argv: ["mute", "--resume", "s50"] });
-    const world = (inner: ProcessRow) => {
-      const stores = [store("speaker", [record("s10")], [claim(10, "s10")]), store("mute", [record("s50")])];
+    const partial = (inner: ProcessRow) => {
+      const stores = [store("speaker", [record("s10")], [announcement(10, "s10")]), store("mute", [record("s50")])];
       const rows = [init, outer, inner, orphan];
       return family({ rows, sessions: derive({ processes: [outer, inner], stores }).sessions });
     };
-    expect(world(owner(10, { env: { MUTE_SESSION: "s50" } }))).toEqual({ members: [20], left: {} });
-    expect(world(owner(10))).toEqual({ members: [], left: { 20: "a tool of the live session s50" } });
+    expect(partial(owner(10, { env: { MUTE_SESSION: "s50" } }))).toEqual({ members: [20], left: {} });
+    expect(partial(owner(10))).toEqual({ members: [], left: { 20: { code: "of-session", id: "s50" } as const } });
   });
 });
 
-describe("hosts", () => {
+describe("servers", () => {
   const server = process(10, "pool", { argv: ["pool", "serve"] });
   const rows = [
     init,
@@ -368,23 +385,23 @@ describe("hosts", () => {
   const sessions = derive({
     processes: [server],
     stores: [store("pool", [record("s1"), record("s2")])],
-    hosts: [host(server, [hosted("s1", "working"), hosted("s2", "working")])],
+    servers: [serverAnswer(server, [served("s1", "working"), served("s2", "working")])],
   }).sessions;
 
-  test("of a hosted session only what carries its mark, never the host", () => {
+  test("only processes with the mark of a served session are its members, never the server", () => {
     expect(family({ rows, sessions, of: "s1" })).toEqual({ members: [21, 23], left: {} });
     expect(family({ rows, sessions, of: "s2" })).toEqual({ members: [22], left: {} });
   });
 
-  test("a host that was started from inside of a session, and serves others", () => {
+  test("a server that was started inside a session and serves other sessions is spared", () => {
     const speaker = owner(9);
     const inside = { ...server, parent: 9 };
     const found = derive({
       processes: [speaker, inside],
-      stores: [store("speaker", [record("s9")], [claim(9, "s9")]), store("pool", [record("s1")])],
-      hosts: [host(inside, [hosted("s1", "working")])],
+      stores: [store("speaker", [record("s9")], [announcement(9, "s9")]), store("pool", [record("s1")])],
+      servers: [serverAnswer(inside, [served("s1", "working")])],
     }).sessions;
-    const has = "it has the session s1";
+    const has = { code: "has-session", id: "s1" } as const;
     expect(family({ rows: [speaker, inside, shell(20, 10)], sessions: found, of: "s9" })).toEqual({
       members: [],
       left: { 10: has, 20: below(has) },
@@ -392,44 +409,47 @@ describe("hosts", () => {
   });
 });
 
-test("the same id in two homes: the other one's process and tools are not ours", () => {
+test("the process and tools of a session with the same id in another home are not members", () => {
   const [here, there] = [owner(10), owner(11, { env: { HOME: "/copy", AGENTCTL_TAG_SESSION: "speaker:s10" } })];
   const rows = [init, here, there, shell(20, 10, tool("s10")), shell(21, 11, tool("s10")), shell(22, 1, tool("s10"))];
   const { sessions } = derive({
     processes: [here, there],
     stores: [
-      store("speaker", [record("s10")], [claim(10, "s10")]),
-      store("speaker", [record("s10")], [claim(11, "s10")], { home: "/copy/.speaker", names: ["/copy/.speaker"] }),
+      store("speaker", [record("s10")], [announcement(10, "s10")]),
+      store("speaker", [record("s10")], [announcement(11, "s10")], {
+        home: "/copy/.speaker",
+        names: ["/copy/.speaker"],
+      }),
     ],
   });
   const ours = sessions.filter(({ processes: [first] }) => first?.identity.pid === 10);
   expect([sessions.length, ours.length]).toEqual([2, 1]);
-  const has = "it has the session s10";
+  const has = { code: "has-session", id: "s10" } as const;
   expect(family({ rows, sessions: [...ours, ...sessions.filter((each) => !ours.includes(each))] })).toEqual({
     members: [20],
-    left: { 11: has, 21: below(has), 22: "a tool of the live session s10" },
+    left: { 11: has, 21: below(has), 22: { code: "of-session", id: "s10" } as const },
   });
 });
 
-test("a launch's tag counts in its holder's kernel session only", () => {
+test("the tag of a launch counts only in the kernel session of its holder", () => {
   expect(launchOf(owner(10, { session: 5, env: tag("L1", 5) }))).toBe("L1");
   expect(launchOf(owner(10, { session: 10, env: tag("L1", 5) }))).toBeNull();
   expect(launchOf(owner(10, { env: {} }))).toBeNull();
 });
 
-test("what serves many sessions stays, also below its owner; so does what is below it", () => {
+test("a server of many sessions and its descendants are spared, also below the owner", () => {
   const rows = [owner(10), shell(20, 10), shell(30, 10), shell(31, 30)];
   const [session] = speakers(rows);
   if (session === undefined) throw new Error("no session");
-  const isHost = ({ identity }: ProcessRow): boolean => identity.pid === 30;
+  const isServer = ({ identity }: ProcessRow): boolean => identity.pid === 30;
   const { members, leftovers } = familyOf(
     session,
     [session],
     tableOf(rows),
-    { childMarks, launches: [], isHost },
+    { sessionVariables, launches: [], isServer },
     new Set(),
   );
   expect(members.map(({ identity }) => identity.pid)).toEqual([20]);
-  const why = "it serves other sessions, too";
+  const why = { code: "serves-other-sessions" } as const;
   expect(leftovers.map((each) => each.why)).toEqual([why, below(why)]);
 });

@@ -1,0 +1,115 @@
+// GitHub Copilot CLI. Its README describes what it writes and how that was tested.
+import { type NativeRecord, noFacts } from "../../core/evidence.ts";
+import { type Reading, read } from "../../core/problem.ts";
+import type { ProcessDetail } from "../../core/process.ts";
+import type { Role } from "../../core/rules.ts";
+import type { Adapter, RecordFile } from "../adapter.ts";
+import { baseName, flagValue, isUuid, uuidOrNull } from "../fields.ts";
+import { isForeign, recordWithTail, unknownRecord } from "../record-lines.ts";
+import { copilotInvocation } from "./invocation.ts";
+import { parseLine, readHead, readTail } from "./lines.ts";
+
+const session = /^(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+/** The process that has the session holds a kernel lock on it. */
+const hold = /\/session-state\/([0-9a-f-]{36})\/inuse\.[0-9]+\.hold$/;
+
+export const copilot: Adapter = {
+  agent: "copilot",
+  title: "GitHub Copilot CLI",
+  aliases: ["copilot-cli", "github-copilot"],
+  command: "copilot",
+  install: "npm install -g @github/copilot",
+  verified: ["1.0.102"],
+  ties: "A live copilot holds a kernel lock on a file in the folder of its session. agentctl chooses the id of a launched session.",
+  knows: "Working, waiting with the question (approvals, ask_user, plans), idle; how each turn ended.",
+  unknowable: [
+    "Before its first prompt an interface has written nothing, also while it asks whether to trust the folder: unclear, nothing recorded yet.",
+    "A tool of an MCP server may be asking a question: unclear, tool call pending.",
+    "Questions outside of tools (a usage limit, a switch of the model) are not recorded: working.",
+    "Its record is written about a tenth of a second late.",
+    "Commands that still run in the background are not counted.",
+    "Copilot does not record the cost of a session.",
+  ],
+  isId: isUuid,
+  // The kernel shows the name of its main thread, or of the Node that runs npm's starter.
+  processNames: ["MainThread", "copilot", "node", "node-MainThread"],
+  environment: ["COPILOT_HOME", "HOME"],
+  records: [{ folder: "session-state/*", name: /^events\.jsonl$/, inside: session }],
+  // The pid files beside the locks add nothing, and are wrong after a crash.
+  lockedFiles: hold,
+  countsDenied: true,
+  countedIn: ['"session.usage_record"', '"denied"'],
+  role,
+  announces: () => true,
+  announcedIds: ({ lockedFiles }) => lockedFiles.flatMap((path) => hold.exec(path)?.[1] ?? []).filter(isUuid),
+  argvId,
+  home: (env) => env["COPILOT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.copilot` : null),
+  parseRecord,
+  parseLine,
+  invocation: copilotInvocation,
+};
+
+const commands =
+  "app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion".split(
+    " ",
+  );
+const servers = ["--acp", "--server", "--headless", "--environment-host", "--ahp-host"];
+
+function role(name: string, { argv, exe }: ProcessDetail): Role | null {
+  const program = (exe ?? "").replace(/ \(deleted\)$/, "");
+  const [, script = ""] = argv ?? [];
+  if (/^(node|bun)$/.test(baseName(program)))
+    return /(^|\/)copilot$|\/copilot\/npm-loader\.js$/.test(script) ? "helper" : null;
+  if (baseName(program) !== "copilot") return null;
+  // AWS has a program with the same name. Copilot's thread is called MainThread only at its start; later its path must match.
+  if (name !== "MainThread" && !/\bcopilot-(cli|linux|linuxmusl|darwin)\b/.test(program)) return null;
+  const words = ownWords(argv ?? []);
+  if (words.some((word) => servers.includes(word.replace(/=.*/, "")))) return "server";
+  return commands.includes(words[0] ?? "") ? "helper" : "agent";
+}
+
+const flagsWithText = ["-p", "--prompt", "-i", "--interactive", "-n", "--name"];
+
+/** The arguments without prompts and names, which may look like options. */
+const ownWords = (argv: readonly string[]): string[] =>
+  argv.slice(1).filter((_, index) => !flagsWithText.includes(argv[index] ?? ""));
+
+/** These options also accept names and beginnings of ids: only a whole id counts. */
+function argvId(argv: readonly string[]): string | null {
+  return uuidOrNull(flagValue(ownWords(argv), "--session-id", "--resume", "-r"));
+}
+
+function parseRecord(file: RecordFile): Reading<NativeRecord> {
+  const head = readHead(file.forward());
+  const tail = readTail(file);
+  if (isForeign(file, tail)) return unknownRecord("copilot", file);
+  const workspace = flatYaml(file.beside("workspace.yaml") ?? "");
+  return read({
+    ...recordWithTail(file, tail),
+    cwd: workspace["cwd"] ?? head.cwd,
+    createdAt: head.at,
+    waiting: tail.waiting,
+    background: tail.subagents > 0 ? { shells: 0, subagents: tail.subagents } : null,
+    facts: {
+      ...noFacts,
+      model: tail.model ?? head.model,
+      title: workspace["name"] ?? null,
+      prompt: head.prompt,
+      branch: workspace["branch"] ?? null,
+      agentVersion: head.version,
+    },
+  });
+}
+
+/** The `key: text` lines of a small YAML file, with or without simple quotes. Other lines are left out. */
+function flatYaml(text: string): Record<string, string> {
+  const found: [string, string][] = [];
+  for (const line of text.split("\n")) {
+    const [, key, value = ""] = /^([a-z_]+): +(\S.*?)\s*$/.exec(line) ?? [];
+    const [, single] = /^'(.*)'$/.exec(value) ?? [];
+    const [, double] = /^"([^"\\]*)"$/.exec(value) ?? [];
+    if (key === undefined || (/^["'|>&*!{[]/.test(value) && (single ?? double) === undefined)) continue;
+    found.push([key, single?.replaceAll("''", "'") ?? double ?? value]);
+  }
+  return Object.fromEntries(found);
+}

@@ -1,0 +1,147 @@
+// The built-in scripted agent. Its README describes what it writes; src/demo/agent.ts is the agent itself.
+import {
+  type Announcement,
+  emptyAnnouncement,
+  type NativeRecord,
+  noFacts,
+  type ServedSession,
+} from "../../core/evidence.ts";
+import type { RequestAnswer } from "../../core/failure.ts";
+import { type ProblemDetail, type Reading, read, unread } from "../../core/problem.ts";
+import type { ProcessDetail } from "../../core/process.ts";
+import type { Role } from "../../core/rules.ts";
+import type { Adapter, AnnouncementFile, RecordFile, Talk } from "../adapter.ts";
+import {
+  baseName,
+  fieldsOf,
+  flagValue,
+  isUuid,
+  listIn,
+  numberIn,
+  textIn,
+  timeIn,
+  uuidIn,
+  uuidOrNull,
+} from "../fields.ts";
+import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
+import { demoInvocation } from "./invocation.ts";
+import { parseLine, questionIn, readHead, readTail } from "./lines.ts";
+
+export const demo: Adapter = {
+  agent: "demo",
+  title: "Demo agent (built in)",
+  aliases: [],
+  command: "agentctl",
+  install: "it is part of agentctl: try `agentctl demo`",
+  verified: ["1"],
+  ties: "Its file live/<pid>.json names the process and its session; with --no-announce its arguments or, weakly, its directory.",
+  knows: "Working, waiting with the question, idle; how each turn ended.",
+  unknowable: [
+    "With --no-announce it writes no such file: then its session is found by its arguments or, weakly, by its directory.",
+  ],
+  isId: isUuid,
+  processNames: ["demo-agent", "agentctl"],
+  environment: ["DEMO_AGENT_HOME", "HOME"],
+  records: [{ folder: "sessions", name: /^(?<id>[0-9a-f-]{36})\.jsonl$/ }],
+  announcements: { folder: "live", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  serversNameBy: "answer",
+  server: {
+    at: { folder: "servers", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
+    transport: "plain",
+    sessions: () => ({ opening: ["?\n"], next: (heard) => ({ answer: parseServerAnswer(heard.join("")) }) }),
+    send: (id, text) => talk(`message ${id} ${JSON.stringify(text)}`),
+    interrupt: (id) => talk(`interrupt ${id}`),
+  },
+  countsDenied: true,
+  countedIn: ['"tokens"', '"denied"'],
+  role,
+  announces: ({ argv }) => argv === null || !ownArguments(argv)?.includes("--no-announce"),
+  argvId,
+  home: (env) => env["DEMO_AGENT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.demo-agent` : null),
+  parseRecord,
+  parseLine,
+  invocation: demoInvocation,
+};
+
+function role(name: string, { argv }: ProcessDetail): Role | null {
+  const own = argv === null ? null : ownArguments(argv);
+  if (own === null) return name === "demo-agent" ? "agent" : null;
+  return own[0] === "serve" ? "server" : "agent";
+}
+
+/** The arguments after `demo-agent`, which is a link to the binary, a command (`agentctl demo-agent`) or a script. */
+function ownArguments(argv: readonly string[]): readonly string[] | null {
+  for (const index of [0, 1]) if (baseName(argv[index] ?? "") === "demo-agent") return argv.slice(index + 1);
+  return null;
+}
+
+function argvId(argv: readonly string[]): string | null {
+  return uuidOrNull(flagValue(ownArguments(argv) ?? [], "--session-id", "--resume"));
+}
+
+function parseRecord(file: RecordFile): Reading<NativeRecord> {
+  const { header, prompt, title } = readHead(file.forward());
+  const tail = readTail(file);
+  if (isForeign(file, tail)) return unknownRecord("demo", file);
+  return read({
+    ...recordWithTail(file, tail),
+    cwd: textIn(header, "cwd"),
+    createdAt: timeIn(header, "at"),
+    waiting: tail.waiting,
+    background: tail.background,
+    parent: uuidIn(header, "parent"),
+    continuedBy: tail.continuedBy,
+    facts: {
+      ...noFacts,
+      model: textIn(header, "model"),
+      title: tail.title ?? title,
+      prompt,
+      agentVersion: numberIn(header, "version")?.toString() ?? null,
+      permission: textIn(header, "permission"),
+    },
+  });
+}
+
+function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
+  const announced = announcedSession(file, "session");
+  if (announced === null) return unknownAnnouncement("demo", file);
+  const fields = fieldsOf(file.value) ?? {};
+  return read({
+    ...emptyAnnouncement({ ...file, ...announced }),
+    start: textIn(fields, "start"),
+    boot: textIn(fields, "boot"),
+    namespace: textIn(fields, "namespace"),
+    cwd: textIn(fields, "cwd"),
+  });
+}
+
+function parseServerAnswer(text: string): Reading<ServedSession[]> {
+  try {
+    const answer = fieldsOf(JSON.parse(text)) ?? {};
+    if (!Array.isArray(answer["sessions"])) return silent({ code: "answer-unknown-shape" });
+    const sessions = listIn(answer, "sessions").flatMap((fields): ServedSession[] => {
+      const id = uuidIn(fields, "id");
+      const activity = (["working", "waiting", "idle"] as const).find((known) => known === fields["activity"]);
+      const waiting = fieldsOf(fields["waiting"]);
+      return id === null
+        ? []
+        : [{ id, activity: activity ?? "unclear", waiting: waiting && questionIn(waiting, null) }];
+    });
+    return read(sessions);
+  } catch (error) {
+    return silent({ code: "answer-not-json", text: String(error) });
+  }
+}
+
+const silent = (detail: ProblemDetail): Reading<never> =>
+  unread({ code: "server-silent", agent: "demo", source: "", detail });
+
+const talk = (request: string): Talk<RequestAnswer> => ({
+  opening: [`${request}\n`],
+  next: (heard) => ({ answer: answerIn(heard.join("").trim()) }),
+});
+
+function answerIn(text: string): Reading<RequestAnswer> {
+  if (text === "interrupted" || text === "no-turn" || text === "begun") return read(text);
+  return silent(text === "" ? { code: "no-answer", request: "" } : { code: "server-refused", text });
+}

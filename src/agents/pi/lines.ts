@@ -1,0 +1,221 @@
+// Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
+import type { Turn } from "../../core/evidence.ts";
+import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
+import {
+  callText,
+  emptyTail,
+  firstRows,
+  lastRows,
+  messageAt,
+  noLineFacts,
+  type RecordTail,
+  textPartsOf,
+  tokensIn,
+  typedLine,
+  unreadTurn,
+} from "../record-lines.ts";
+
+interface PiEntry {
+  type: string;
+  id: string | null;
+  /** undefined: files of version 1 have no tree; the parent is the line before. */
+  parent: string | null | undefined;
+  at: number | null;
+  fields: Fields;
+  /** Empty if the entry has no message. */
+  message: Fields;
+  role: string;
+}
+
+function entryOf(value: unknown): PiEntry | null {
+  const typed = typedLine(value);
+  if (typed === null) return null;
+  const { type, fields } = typed;
+  const message = type === "message" ? fieldsIn(fields, "message") : {};
+  return {
+    ...typed,
+    id: textIn(fields, "id"),
+    parent: fields["parentId"] === null ? null : (textIn(fields, "parentId") ?? undefined),
+    at: timeIn(fields, "timestamp"),
+    message,
+    role: textIn(message, "role") ?? "",
+  };
+}
+
+const headLines = 40;
+
+/** 0.73 writes a second header into a record that already has one. Only the first line counts. */
+export function readHead(lines: Iterable<Line>): { header: Fields; prompt: string | null } {
+  const head: ReturnType<typeof readHead> = { header: {}, prompt: null };
+  for (const { row: entry, index } of firstRows(lines, headLines, entryOf)) {
+    if (entry?.type === "session" && index === 0) head.header = entry.fields;
+    if (entry?.role === "user") head.prompt = textPartsOf(entry.message);
+    if (head.prompt !== null) break;
+  }
+  return head;
+}
+
+interface PiTail extends RecordTail {
+  model: string | null;
+  title: string | null;
+}
+
+/** Reads from the leaf back along its branch to the message that shows the state of the last turn, and to the prompt that began it. */
+export function readTail(file: RecordFile): PiTail {
+  const tail: PiTail = { ...emptyTail, model: null, title: null };
+  const branch = new Branch();
+  const search = {
+    parse: entryOf,
+    isTurnFound: () => branch.isRead,
+    hasAllFacts: () => tail.title !== null && tail.model !== null,
+  };
+  for (const entry of lastRows(file, tail, search)) {
+    // An empty name means that a person removed the name.
+    if (entry.type === "session_info") tail.title ??= textIn(entry.fields, "name") ?? "";
+    tail.model ??= modelOf(entry);
+    if (branch.isRead) continue;
+    if (!isKnown(entry)) tail.unknown += 1;
+    if (entry.type === "message" && entry.role !== "system") tail.lastAt ??= entry.at;
+    branch.add(entry);
+  }
+  tail.title ||= null;
+  const lost: Turn | null = branch.isLost ? { state: "unclear", why: { code: "parent-entry-missing" } } : null;
+  tail.turn = unreadTurn(file, tail, branch.turn !== null) ?? branch.turn ?? lost ?? tail.turn;
+  return tail;
+}
+
+/** Reads one branch back from its leaf. Ignores entries of other branches. */
+class Branch {
+  turn: Turn | null = null;
+  /** The turn and its start are known. */
+  isRead = false;
+  /** The id of the next older entry of this branch; undefined: any entry. */
+  private wanted: string | null | undefined;
+  private isCompacted = false;
+  private edited = new Set<string>();
+
+  get isLost(): boolean {
+    return typeof this.wanted === "string";
+  }
+
+  add(entry: PiEntry): void {
+    if (entry.type === "session" || this.isRead) return;
+    if (this.wanted !== undefined && entry.id !== this.wanted) {
+      // A person went back to an earlier entry, and there is no message after it yet.
+      if (this.turn === null) this.close({ state: "unclear", why: { code: "went-back" } });
+      return;
+    }
+    this.wanted = entry.parent;
+    if (this.turn === null) this.judge(entry);
+    else if (entry.role === "user" && this.turn.state === "open") this.close({ ...this.turn, since: entry.at });
+    if (entry.parent === null) this.isRead = true;
+  }
+
+  private judge(entry: PiEntry): void {
+    const { type, role, at } = entry;
+    if (type === "compaction") this.isCompacted = true;
+    else if (type === "context_edit") this.edited.add(textIn(entry.fields, "targetId") ?? "");
+    else if (type === "branch_summary") this.close({ state: "closed", at, outcome: null });
+    else if (type === "custom_message" || role === "custom")
+      this.close({ state: "unclear", why: { code: "message-by-extension" } });
+    else if (type !== "message" || passive.includes(role)) return;
+    else if (role === "user") this.close({ state: "open", since: at, doubt: null });
+    else if (role === "toolResult") this.turn = { state: "open", since: null, doubt: null };
+    else if (role === "assistant") this.answered(entry);
+    else this.close({ state: "unclear", why: { code: "unknown-message", kind: role } });
+  }
+
+  private answered({ id, at, message }: PiEntry): void {
+    const reason = textIn(message, "stopReason") ?? "";
+    const error = textIn(message, "errorMessage") ?? "";
+    if (reason === "aborted" || (reason === "error" && abortedWords.test(error)))
+      this.close({ state: "closed", at, outcome: "interrupted" });
+    // 0.87 hides the failure from the model, and tries again.
+    else if (reason === "error" && id !== null && this.edited.has(id))
+      this.turn = { state: "open", since: null, doubt: null };
+    else if (reason === "error" && (this.isCompacted || !finalWords.test(error) || overflowWords.test(error)))
+      this.close({ state: "closed", at, outcome: "failed", doubt: { code: "may-retry" } });
+    else if (reason === "error")
+      this.close({
+        ...{ state: "closed", at, outcome: "failed" },
+        ...(error.startsWith("401") ? { needs: { kind: "login", text: error } } : {}),
+      });
+    else if (listIn(message, "content").some((part) => part["type"] === "toolCall"))
+      this.turn = { state: "open", since: null, doubt: null };
+    else if (reason === "stop") this.close({ state: "closed", at, outcome: "completed" });
+    else if (reason === "length") this.close({ state: "closed", at, outcome: null, doubt: { code: "may-continue" } });
+    else this.close({ state: "unclear", why: { code: "unknown-ending", text: reason } });
+  }
+
+  private close(turn: Turn): void {
+    this.turn = turn;
+    this.isRead = true;
+  }
+}
+
+/** Messages that belong to no turn. */
+const passive = ["system", "bashExecution"];
+
+/** 0.87 writes this error if a person interrupts it during a tool call. */
+const abortedWords = /^(This operation|Operation|Request) was aborted/;
+
+/** After these failures Pi does not try again. After others it does, by default three times. */
+const finalWords = /^(400|401|403|404|422)\b/;
+/** After such a failure Pi compacts the conversation and continues. */
+const overflowWords = /context|token|length|limit|too (long|large)|exceed/i;
+
+function modelOf({ type, role, fields, message }: PiEntry): string | null {
+  if (type === "model_change") return textIn(fields, "modelId");
+  return role === "assistant" ? textIn(message, "model") : null;
+}
+
+const lineTypes =
+  "session message model_change thinking_level_change usage compaction context_edit branch_summary custom custom_message label session_info".split(
+    " ",
+  );
+const roles = ["user", "assistant", "toolResult", "custom", ...passive];
+
+const isKnown = ({ type, role }: PiEntry): boolean =>
+  lineTypes.includes(type) && (type !== "message" || roles.includes(role));
+
+export function parseLine(value: unknown): LineFacts | null {
+  const entry = entryOf(value);
+  if (entry === null || !isKnown(entry)) return null;
+  return { ...noLineFacts, messages: messagesOf(entry), usage: usageOf(entry) };
+}
+
+/** Answers have a usage, and so have other requests to a model, for example by tools and for summaries. */
+function usageOf({ id, at, fields, message }: PiEntry): LineFacts["usage"] {
+  const usage = fieldsOf(message["usage"]) ?? fieldsIn(fields, "usage");
+  if (countIn(usage, "input") === null || countIn(usage, "output") === null) return null;
+  const tokens = tokensIn(usage);
+  const model = textIn(message, "model") ?? textIn(fields, "model");
+  return { key: id ?? String(at), tokens, model, costUsd: numberIn(fieldsIn(usage, "cost"), "total") };
+}
+
+function messagesOf({ type, role, at, fields, message }: PiEntry): Message[] {
+  const say = messageAt(at);
+  if (type === "compaction") return [say("note", "earlier messages were summed up")];
+  if (type === "branch_summary") return [say("note", "went back to an earlier message")];
+  if (type === "custom_message") return fields["display"] === false ? [] : [say("note", textPartsOf(fields))];
+  if (role === "user") return [say("user", textPartsOf(message))];
+  if (role === "custom") return message["display"] === false ? [] : [say("note", textPartsOf(message))];
+  if (role === "toolResult") return [say("result", textPartsOf(message), textIn(message, "toolName"))];
+  if (role === "bashExecution")
+    return [
+      say("tool", textIn(message, "command") ?? "", "bash"),
+      say("result", textIn(message, "output") ?? "", "bash"),
+    ];
+  if (role !== "assistant") return [];
+  const said = listIn(message, "content").flatMap((part) => {
+    if (part["type"] === "toolCall")
+      return [say("tool", callText(fieldsIn(part, "arguments"), ["command", "path"]), textIn(part, "name"))];
+    const text = part["type"] === "text" ? textIn(part, "text") : null;
+    return text === null || text === "" ? [] : [say("agent", text)];
+  });
+  const reason = textIn(message, "stopReason");
+  if (reason !== "error" && reason !== "aborted") return said;
+  const error = textIn(message, "errorMessage") ?? "";
+  return [...said, say("note", reason === "error" ? `failed: ${error}` : "interrupted")];
+}

@@ -1,0 +1,110 @@
+// The files that live sessions have changed, by git and by the sessions' records.
+import { join, relative, resolve } from "node:path";
+import type { LineFacts, Message } from "../../agents/adapter.ts";
+import { adapterNamed } from "../../agents/registry.ts";
+import { Failure } from "../../core/failure.ts";
+import { deadlineIn } from "../../lib/deadline.ts";
+import { entriesBackward, readHistory } from "../../observe/conversation.ts";
+import { errorCode } from "../../observe/failure.ts";
+import type { Environment } from "../../observe/homes.ts";
+import { recordAt } from "../../observe/records.ts";
+import { openScratch } from "../../sys/scratch.ts";
+import { openView, type ViewOptions } from "../git/git-view.ts";
+import { namesIn, plainStatus, statusIn } from "../git/view-files.ts";
+import type { Live } from "./find-conflicts.ts";
+
+/** A repository that takes longer is skipped and reported: `list` must not wait for it. */
+const patienceMs = 400;
+const maxAtOnce = 8;
+
+export interface ChangedFiles {
+  /** The changed files of each place. */
+  files: Map<string, string[]>;
+  /** Places where git failed or did not answer in time. */
+  unseen: string[];
+}
+
+export async function changedFiles(places: ReadonlySet<string>, env: Environment): Promise<ChangedFiles> {
+  const deadline = deadlineIn(patienceMs);
+  const files = new Map<string, string[]>();
+  const unseen: string[] = [];
+  const queue = [...places].map((place, number) => ({ place, number }));
+  if (queue.length === 0) return { files, unseen };
+  const scratch = openScratch();
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const { place, number } = next;
+      const options = { env, folder: join(scratch.folder, String(number)), maxMs: deadline.remainingMs() };
+      const changed = deadline.isOver() ? null : await changedIn(place, options);
+      if (changed === null) unseen.push(place);
+      else files.set(place, changed);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: maxAtOnce }, work));
+    return { files, unseen };
+  } finally {
+    scratch.remove();
+  }
+}
+
+/** null: git cannot tell. */
+async function changedIn(place: string, options: ViewOptions): Promise<string[] | null> {
+  try {
+    const opened = await openView(place, options);
+    if (!opened.ok) return null;
+    const { ok, out } = await statusIn(opened.view, plainStatus);
+    return ok ? namesIn(out).map((line) => line.slice(3)) : null;
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
+  }
+}
+
+const lookedAt = 300;
+const editing = /write|edit|patch|create|replace|insert/i;
+
+/** The paths, relative to the place, that the session's last tool calls changed. */
+export function editedFiles({ session: { agent, home, id, record, cwd }, place }: Live): string[] {
+  const adapter = adapterNamed(agent);
+  if (adapter === null || record === null || id === null) return [];
+  try {
+    const { own } = readHistory({ adapter, home, file: recordAt(adapter, record.source, id) });
+    const lines = entriesBackward(adapter, [own])
+      .take(lookedAt)
+      .toArray()
+      .flatMap((entry) => (entry.kind === "known" ? [entry.facts] : []))
+      .reverse();
+    const paths = allowedCalls(lines)
+      .flatMap(pathsIn)
+      .map((path) => relative(place, resolve(cwd ?? place, path)));
+    return paths.filter((path) => path !== "" && !path.startsWith("..") && !/[\n\0]/.test(path));
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    return [];
+  }
+}
+
+/** Without denied calls, which changed nothing. Records have results in the order of their calls. */
+function allowedCalls(lines: readonly LineFacts[]): Message[] {
+  const calls = new Set<Message>();
+  let open: Message[] = [];
+  for (const { messages, denied } of lines)
+    for (const message of messages) {
+      if (message.role === "user") open = [];
+      if (message.role === "tool") {
+        calls.add(message);
+        open.push(message);
+      }
+      const answered = message.role === "result" ? open.shift() : undefined;
+      if (answered !== undefined && denied > 0) calls.delete(answered);
+    }
+  return [...calls];
+}
+
+/** A patch names its files, also in the arguments of a shell. */
+function pathsIn({ tool, text }: Message): string[] {
+  if (text.includes("*** Begin Patch"))
+    return [...text.matchAll(/^\*\*\* (?:Add|Update|Delete) File: (.+)$/gm)].map(([, path = ""]) => path.trim());
+  return tool !== null && editing.test(tool) ? [text] : [];
+}

@@ -1,0 +1,171 @@
+// How long notes and output of launches are kept, and which of them may be removed.
+
+import { lstatSync, readdirSync, statSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { isUuid } from "../agents/fields.ts";
+import type { ProblemDetail } from "../core/problem.ts";
+import { isLive } from "../core/process.ts";
+import { isSameSession } from "../core/session.ts";
+import { temporaryEnd } from "../lib/atomic-file.ts";
+import { errorCode, failureOf, isGone, tryOr } from "../observe/failure.ts";
+import { cacheFolder, type Environment } from "../observe/homes.ts";
+import { distrustOf } from "../observe/own-files.ts";
+import { holderIn } from "./holder.ts";
+import { isExitHookOpen } from "./hooks/start-runner.ts";
+import { agentctlHome, distrustOfOwn, forgetLaunch, type ReadNote, readNotes, sessionOfNote } from "./notes.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+/** All files of one launch: its note, its exit status, its output. */
+export interface Kept {
+  id: string;
+  note: ReadNote | null;
+  bytes: number;
+  endedAt: number;
+  /** A live process carries its tag, its session is not known to be stopped, or its hook has not run yet. */
+  inUse: boolean;
+}
+
+const keptMs = 30 * 24 * 3_600_000;
+const keptBytes = 2 * 1024 ** 3;
+
+export function keptLaunches(env: Environment, snapshot: Snapshot): Kept[] {
+  const live = liveLaunches(snapshot);
+  return launchesOnDisk(env, readNotes(env).notes).map((kept) => {
+    const { id, note } = kept;
+    const endedAt = Math.max(kept.endedAt, note?.byHand === true ? stopOf(note, snapshot) : 0);
+    return {
+      ...kept,
+      endedAt,
+      inUse: live.has(id) || (note !== null && (isOpen(note, snapshot) || isExitHookOpen(note))),
+    };
+  });
+}
+
+/** A session that agentctl did not launch has no file that is written at its end. */
+const stopOf = (note: ReadNote, { list }: Snapshot): number =>
+  list.sessions.find((session) => isSameSession(session, sessionOfNote(note)))?.endedAt ?? 0;
+
+function launchesOnDisk(env: Environment, notes: readonly ReadNote[]): Omit<Kept, "inUse">[] {
+  const noted = new Map(notes.map((note) => [note.id, note]));
+  return [...launchFilesOf(env)].map(([id, files]) => ({
+    id,
+    note: noted.get(id) ?? null,
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    endedAt: Math.max(...files.map(({ writtenAt }) => writtenAt)),
+  }));
+}
+
+/** Judges by the files alone, as if no launch were in use. */
+export const mayHaveExpired = (env: Environment, now: number): boolean =>
+  expired(
+    launchesOnDisk(env, []).map((kept) => ({ ...kept, inUse: false })),
+    now,
+  ).length > 0;
+
+/** The launches that live processes name in their tags, and the launches of holders whose agent is just starting. */
+function liveLaunches({ table }: Snapshot): Set<string> {
+  return new Set(
+    table.rows.filter(isLive).flatMap(({ detail }) => {
+      const held = detail?.argv == null ? null : holderIn(detail.argv);
+      return [detail?.env?.["AGENTCTL_TAG"], held?.launch].filter((id) => id !== undefined);
+    }),
+  );
+}
+
+const isOpen = (note: ReadNote, { list }: Snapshot): boolean =>
+  list.sessions.some((session) => isSameSession(session, sessionOfNote(note)) && session.status.state !== "stopped");
+
+/** Launches expire thirty days after their end, or if all take more than two gigabytes: oldest first, failed ones last. */
+export function expired(kept: readonly Kept[], now: number): Kept[] {
+  const unused = kept.filter(({ inUse }) => !inUse);
+  const old = unused.filter(({ endedAt }) => endedAt < now - keptMs);
+  let left = kept.reduce((sum, { bytes }) => sum + bytes, 0) - old.reduce((sum, { bytes }) => sum + bytes, 0);
+  const rest = unused
+    .filter((each) => !old.includes(each))
+    .sort((a, b) => Number(hasFailed(a)) - Number(hasFailed(b)) || a.endedAt - b.endedAt);
+  const tooMuch = rest.filter(({ bytes }) => {
+    const isNeeded = left > keptBytes;
+    if (isNeeded) left -= bytes;
+    return isNeeded;
+  });
+  return [...old, ...tooMuch];
+}
+
+const hasFailed = ({ note }: Kept): boolean => note?.exit != null && note.exit.status !== 0;
+
+export function forgetExpired(env: Environment, snapshot: Snapshot, now: number): void {
+  for (const { id } of expired(keptLaunches(env, snapshot), now)) forgetKept(env, id);
+}
+
+/** Also removes files of this launch that a crash left behind. */
+export function forgetKept(env: Environment, id: string): void {
+  forgetLaunch(env, id);
+  for (const folder of ["launches", "logs"])
+    for (const name of namesIn(join(agentctlHome(env), folder)))
+      if (name.startsWith(`${id}.`)) forgetFile(join(agentctlHome(env), folder, name), Number.POSITIVE_INFINITY);
+}
+
+/** agentctl needs its temporary files for milliseconds, and an agent reads its prompt and its variables at its start. */
+const temporaryMs = 3_600_000;
+
+export function forgetTemporaries(env: Environment, now: number): void {
+  const own = ["launches", "logs", "locks", "support"].map((name) => ({
+    folder: join(agentctlHome(env), name),
+    distrust: distrustOfOwn(env, name),
+  }));
+  const caches = [cacheFolder(env), join(cacheFolder(env), "totals")].map((folder) => ({
+    folder,
+    distrust: distrustOf(cacheFolder(env)) ?? distrustOf(folder),
+  }));
+  for (const { folder, distrust } of [...own, ...caches])
+    for (const name of distrust === null ? namesIn(folder).filter(isTemporary) : [])
+      forgetFile(join(folder, name), now - temporaryMs);
+}
+
+const isTemporary = (name: string): boolean =>
+  name.endsWith(temporaryEnd) || /^[0-9a-f-]{36}\.(?:prompt|env|import)$/.test(name);
+
+function forgetFile(path: string, before: number): void {
+  // Another command may have removed it.
+  const stat = tryOr(null, () => lstatSync(path));
+  if (stat !== null && !stat.isDirectory() && stat.mtimeMs < before) tryOr(undefined, () => unlinkSync(path));
+}
+
+/** Folders that exist and cannot be listed. */
+export const unreadKept = (env: Environment): { source: string; detail: ProblemDetail }[] =>
+  ["launches", "logs"].flatMap((folder) => {
+    const source = join(agentctlHome(env), folder);
+    const detail = distrustOfOwn(env, folder);
+    if (detail !== null) return [{ source, detail }];
+    try {
+      readdirSync(source);
+      return [];
+    } catch (error) {
+      if (errorCode(error) === "") throw error;
+      return isGone(error) ? [] : [{ source, detail: failureOf(error) }];
+    }
+  });
+
+interface KeptFile {
+  bytes: number;
+  writtenAt: number;
+}
+
+function launchFilesOf(env: Environment): Map<string, KeptFile[]> {
+  const found = new Map<string, KeptFile[]>();
+  for (const folder of ["launches", "logs"].filter((name) => distrustOfOwn(env, name) === null))
+    for (const name of namesIn(join(agentctlHome(env), folder))) {
+      const id = name.slice(0, 36);
+      const file = isUuid(id) ? statOf(join(agentctlHome(env), folder, name)) : null;
+      if (file !== null) found.set(id, [...(found.get(id) ?? []), file]);
+    }
+  return found;
+}
+
+const namesIn = (folder: string): string[] => tryOr([], () => readdirSync(folder));
+
+const statOf = (path: string): KeptFile | null =>
+  tryOr(null, () => {
+    const { blocks, mtimeMs } = statSync(path);
+    return { bytes: blocks * 512, writtenAt: mtimeMs };
+  });
