@@ -14,6 +14,7 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { TurnReason } from "../../core/reason.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, AnnouncementFile, RecordFile } from "../adapter.ts";
+import { unknownAnnouncement } from "../announcements.ts";
 import {
   baseName,
   countIn,
@@ -27,7 +28,7 @@ import {
   textsIn,
   timeIn,
 } from "../fields.ts";
-import { unknownAnnouncement, unknownRecord } from "../record-lines.ts";
+import { unknownRecord } from "../record-parser.ts";
 import { clineInvocation } from "./invocation.ts";
 import { blocksIn, documents, inputText, isErrorNote, parseLine, promptIn, unwrapped } from "./lines.ts";
 

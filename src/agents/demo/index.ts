@@ -1,31 +1,14 @@
 // The built-in scripted agent. Its README describes what it writes; src/demo/agent.ts is the agent itself.
-import {
-  type Announcement,
-  emptyAnnouncement,
-  type NativeRecord,
-  noFacts,
-  type ServedSession,
-} from "../../core/evidence.ts";
+import type { Announcement, ServedSession } from "../../core/evidence.ts";
 import type { RequestAnswer } from "../../core/failure.ts";
 import { type ProblemDetail, type Reading, read, unread } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, AnnouncementFile, RecordFile, Talk } from "../adapter.ts";
-import {
-  baseName,
-  fieldsOf,
-  flagValue,
-  isUuid,
-  listIn,
-  numberIn,
-  textIn,
-  timeIn,
-  uuidIn,
-  uuidOrNull,
-} from "../fields.ts";
-import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
+import type { Adapter, Talk } from "../adapter.ts";
+import { announcementFiles } from "../announcements.ts";
+import { baseName, type Fields, fieldsOf, flagValue, isUuid, listIn, textIn, uuidIn, uuidOrNull } from "../fields.ts";
 import { demoInvocation } from "./invocation.ts";
-import { parseLine, questionIn, readHead, readTail } from "./lines.ts";
+import { parseLine, parseRecord, questionIn } from "./lines.ts";
 
 export const demo: Adapter = {
   agent: "demo",
@@ -43,7 +26,7 @@ export const demo: Adapter = {
   processNames: ["demo-agent", "agentctl"],
   environment: ["DEMO_AGENT_HOME", "HOME"],
   records: [{ folder: "sessions", name: /^(?<id>[0-9a-f-]{36})\.jsonl$/ }],
-  announcements: { folder: "live", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  announcements: announcementFiles("demo", "live", "session", announced),
   serversNameBy: "answer",
   server: {
     at: { folder: "servers", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
@@ -79,40 +62,13 @@ function argvId(argv: readonly string[]): string | null {
   return uuidOrNull(flagValue(ownArguments(argv) ?? [], "--session-id", "--resume"));
 }
 
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const { header, prompt, title } = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("demo", file);
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: textIn(header, "cwd"),
-    createdAt: timeIn(header, "at"),
-    waiting: tail.waiting,
-    background: tail.background,
-    parent: uuidIn(header, "parent"),
-    continuedBy: tail.continuedBy,
-    facts: {
-      ...noFacts,
-      model: textIn(header, "model"),
-      title: tail.title ?? title,
-      prompt,
-      agentVersion: numberIn(header, "version")?.toString() ?? null,
-      permission: textIn(header, "permission"),
-    },
-  });
-}
-
-function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
-  const announced = announcedSession(file, "session");
-  if (announced === null) return unknownAnnouncement("demo", file);
-  const fields = fieldsOf(file.value) ?? {};
-  return read({
-    ...emptyAnnouncement({ ...file, ...announced }),
+function announced(fields: Fields): Partial<Announcement> {
+  return {
     start: textIn(fields, "start"),
     boot: textIn(fields, "boot"),
     namespace: textIn(fields, "namespace"),
     cwd: textIn(fields, "cwd"),
-  });
+  };
 }
 
 function parseServerAnswer(text: string): Reading<ServedSession[]> {

@@ -1,16 +1,8 @@
 // Parses the lines of a Gemini record: its head and its conversation.
 import type { Tokens } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message } from "../adapter.ts";
+import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, listIn, textIn, timeIn } from "../fields.ts";
-import {
-  callText,
-  contentText,
-  firstRows,
-  messageAt,
-  noLineFacts,
-  responseText,
-  tokensWithoutCache,
-} from "../record-lines.ts";
+import { callText, contentText, messageAt, noLineFacts, responseText, tokensWithoutCache } from "../record-lines.ts";
 
 /** A patch changes what earlier lines set. */
 export type GeminiLine =
@@ -45,19 +37,6 @@ export function promptIn({ type, fields }: { type: string; fields: Fields }): st
 
 export const isToolAnswer = (fields: Fields): boolean =>
   listIn(fields, "content").some((part) => part["functionResponse"] !== undefined);
-
-const headLines = 40;
-
-export function readHead(lines: Iterable<Line>): { header: Fields | null; at: number | null; prompt: string | null } {
-  const head: ReturnType<typeof readHead> = { header: null, at: null, prompt: null };
-  for (const { row, index } of firstRows(lines, headLines, rowOf)) {
-    if (row?.kind === "header" && index === 0) head.header = row.fields;
-    if (row?.kind === "header") head.at ??= timeIn(row.fields, "startTime");
-    if (row?.kind === "message") head.prompt ??= promptIn(row);
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
 
 export function parseLine(value: unknown): LineFacts | null {
   const row = rowOf(value);

@@ -1,43 +1,53 @@
-// Reads a Gemini record from its end: the state of its last turn, its model, its title.
+// Reads a Gemini record: the state of its last turn, and its facts.
 import type { Turn } from "../../core/evidence.ts";
-import type { RecordFile } from "../adapter.ts";
 import { type Fields, listIn, textIn, timeIn } from "../fields.ts";
-import { emptyTail, lastRows, type RecordTail, unreadTurn } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
 import { type GeminiLine, isKnown, isToolAnswer, promptIn, rowOf } from "./lines.ts";
 
-interface GeminiTail extends RecordTail {
-  model: string | null;
-  title: string | null;
-}
-
-/** Reads from the end back to the last prompt. A broken line on the way makes the turn unclear. */
-export function readTail(file: RecordFile): GeminiTail {
-  const tail: GeminiTail = { ...emptyTail, model: null, title: null };
-  const since: GeminiLine[] = [];
-  const rewritten = new Set<string>();
-  let prompt: GeminiMessage | null = null;
-  const search = {
-    parse: rowOf,
-    isTurnFound: () => prompt !== null,
-    hasAllFacts: () => tail.model !== null && tail.title !== null,
-  };
-  for (const row of lastRows(file, tail, search)) {
-    if (row.kind === "patch") tail.title ??= textIn(row.set, "summary");
-    if (row.kind === "message") tail.model ??= textIn(row.fields, "model");
-    if (prompt !== null) continue;
-    if (!isKnown(row)) tail.unknown += 1;
-    tail.lastAt ??= timeOf(row);
-    // Skips messages that a newer patch with the whole history contains.
-    if (row.kind === "patch") for (const { id } of listIn(row.set, "messages")) rewritten.add(String(id));
-    if (row.kind === "message" && rewritten.has(row.id) && since.some(isRewriting)) continue;
-    if (row.kind === "message" && promptIn(row) !== null) prompt = row;
-    else since.push(row);
-  }
-  tail.turn = unreadTurn(file, tail, prompt !== null) ?? turnOf(prompt, since.reverse());
-  // A file without a turn must not count as the newest file of its session.
-  if (tail.turn.state === "none") tail.lastAt = null;
-  return tail;
-}
+/** Reads from the end back to the last prompt. */
+export const parseRecord = recordParser<GeminiLine>({
+  agent: "gemini",
+  parse: rowOf,
+  isKnown,
+  headLines: 40,
+  open(record, file) {
+    const { facts } = record;
+    const since: GeminiLine[] = [];
+    const rewritten = new Set<string>();
+    let prompt: GeminiMessage | null = null;
+    let hasHeader = false;
+    return {
+      isTurnFound: () => prompt !== null,
+      hasAllFacts: () => facts.model !== null && facts.title !== null,
+      fact(row) {
+        if (row.kind === "patch") facts.title ??= textIn(row.set, "summary");
+        if (row.kind === "message") facts.model ??= textIn(row.fields, "model");
+      },
+      add(row) {
+        record.lastMessageAt ??= timeOf(row);
+        // Skips messages that a newer patch with the whole history contains.
+        if (row.kind === "patch") for (const { id } of listIn(row.set, "messages")) rewritten.add(String(id));
+        if (row.kind === "message" && rewritten.has(row.id) && since.some(isRewriting)) return;
+        if (row.kind === "message" && promptIn(row) !== null) prompt = row;
+        else since.push(row);
+      },
+      turn: () => prompt && turnOf(prompt, since.toReversed()),
+      first(row, index) {
+        if (row.kind === "header" && index === 0) hasHeader = true;
+        if (row.kind === "header") record.createdAt ??= timeIn(row.fields, "startTime");
+        if (row.kind === "message") facts.prompt = promptIn(row);
+      },
+      finish() {
+        // A file without a turn must not count as the newest file of its session.
+        if (record.turn.state === "none") record.lastMessageAt = null;
+        record.cwd = file.beside("../.project_root")?.trim() || null;
+        // Each resume of a session begins another file with the same id.
+        record.isSegment = true;
+        return hasHeader || (prompt === null && since.length === 0) ? null : "record-unknown-shape";
+      },
+    };
+  },
+});
 
 type GeminiMessage = Extract<GeminiLine, { kind: "message" }>;
 
@@ -49,8 +59,7 @@ function timeOf(row: GeminiLine): number | null {
   return row.kind === "patch" && isRewriting(row) ? timeIn(row.set, "lastUpdated") : null;
 }
 
-function turnOf(prompt: GeminiMessage | null, since: readonly GeminiLine[]): Turn {
-  if (prompt === null) return { state: "none" };
+function turnOf(prompt: GeminiMessage, since: readonly GeminiLine[]): Turn {
   const seen: Seen = { turn: { state: "open", since: prompt.at, doubt: null }, isCancelled: false, isOpening: false };
   for (const row of since) {
     if (row.kind === "message") seeMessage(row, prompt.at, seen);

@@ -5,7 +5,7 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RecordFile } from "../adapter.ts";
 import { baseName, countIn, type Fields, fieldsOf, flagValue, jsonIn, millisIn, numberIn, textIn } from "../fields.ts";
-import { unknownRecord } from "../record-lines.ts";
+import { unknownRecord } from "../record-parser.ts";
 import { opencodeInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { isSessionId, server } from "./server.ts";

@@ -1,20 +1,9 @@
 // Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
 import type { Turn } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
-import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
-import {
-  callText,
-  emptyTail,
-  firstRows,
-  lastRows,
-  messageAt,
-  noLineFacts,
-  type RecordTail,
-  textPartsOf,
-  tokensIn,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import type { LineFacts, Message } from "../adapter.ts";
+import { baseName, countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
+import { callText, messageAt, noLineFacts, textPartsOf, tokensIn, typedLine } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
 
 interface PiEntry {
   type: string;
@@ -43,47 +32,50 @@ function entryOf(value: unknown): PiEntry | null {
   };
 }
 
-const headLines = 40;
-
-/** 0.73 writes a second header into a record that already has one. Only the first line counts. */
-export function readHead(lines: Iterable<Line>): { header: Fields; prompt: string | null } {
-  const head: ReturnType<typeof readHead> = { header: {}, prompt: null };
-  for (const { row: entry, index } of firstRows(lines, headLines, entryOf)) {
-    if (entry?.type === "session" && index === 0) head.header = entry.fields;
-    if (entry?.role === "user") head.prompt = textPartsOf(entry.message);
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
-
-interface PiTail extends RecordTail {
-  model: string | null;
-  title: string | null;
-}
-
 /** Reads from the leaf back along its branch to the message that shows the state of the last turn, and to the prompt that began it. */
-export function readTail(file: RecordFile): PiTail {
-  const tail: PiTail = { ...emptyTail, model: null, title: null };
-  const branch = new Branch();
-  const search = {
-    parse: entryOf,
-    isTurnFound: () => branch.isRead,
-    hasAllFacts: () => tail.title !== null && tail.model !== null,
-  };
-  for (const entry of lastRows(file, tail, search)) {
-    // An empty name means that a person removed the name.
-    if (entry.type === "session_info") tail.title ??= textIn(entry.fields, "name") ?? "";
-    tail.model ??= modelOf(entry);
-    if (branch.isRead) continue;
-    if (!isKnown(entry)) tail.unknown += 1;
-    if (entry.type === "message" && entry.role !== "system") tail.lastAt ??= entry.at;
-    branch.add(entry);
-  }
-  tail.title ||= null;
-  const lost: Turn | null = branch.isLost ? { state: "unclear", why: { code: "parent-entry-missing" } } : null;
-  tail.turn = unreadTurn(file, tail, branch.turn !== null) ?? branch.turn ?? lost ?? tail.turn;
-  return tail;
-}
+export const parseRecord = recordParser<PiEntry>({
+  agent: "pi",
+  parse: entryOf,
+  isKnown,
+  headLines: 40,
+  open(record, file) {
+    const { facts } = record;
+    const branch = new Branch();
+    let header: Fields = {};
+    return {
+      isTurnFound: () => branch.isRead,
+      hasAllFacts: () => facts.title !== null && facts.model !== null,
+      fact(entry) {
+        // An empty name means that a person removed the name.
+        if (entry.type === "session_info") facts.title ??= textIn(entry.fields, "name") ?? "";
+        facts.model ??= modelOf(entry);
+      },
+      add(entry) {
+        if (entry.type === "message" && entry.role !== "system") record.lastMessageAt ??= entry.at;
+        branch.add(entry);
+      },
+      turn: () => branch.turn,
+      missing: () => (branch.isLost ? { code: "parent-entry-missing" } : null),
+      first(entry, index) {
+        // 0.73 writes a second header into a record that already has one. Only the first line counts.
+        if (entry.type === "session" && index === 0) header = entry.fields;
+        if (entry.role === "user") facts.prompt = textPartsOf(entry.message);
+      },
+      finish() {
+        facts.title ||= null;
+        record.cwd = textIn(header, "cwd");
+        record.createdAt = timeIn(header, "timestamp");
+        record.parent = idInName(textIn(header, "parentSession") ?? "");
+        return (textIn(header, "id") ?? file.id) === file.id ? null : "another-id-inside";
+      },
+    };
+  },
+});
+
+export const recordName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(?<id>[A-Za-z0-9._-]+)\.jsonl$/;
+
+/** The session of a record with this path; null: not the path of a record. */
+export const idInName = (path: string): string | null => recordName.exec(baseName(path))?.groups?.["id"] ?? null;
 
 /** Reads one branch back from its leaf. Ignores entries of other branches. */
 class Branch {
@@ -176,8 +168,9 @@ const lineTypes =
   );
 const roles = ["user", "assistant", "toolResult", "custom", ...passive];
 
-const isKnown = ({ type, role }: PiEntry): boolean =>
-  lineTypes.includes(type) && (type !== "message" || roles.includes(role));
+function isKnown({ type, role }: PiEntry): boolean {
+  return lineTypes.includes(type) && (type !== "message" || roles.includes(role));
+}
 
 export function parseLine(value: unknown): LineFacts | null {
   const entry = entryOf(value);

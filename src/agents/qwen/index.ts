@@ -1,13 +1,12 @@
 // Qwen Code. Its README describes what it writes and how that was tested.
-import { type Announcement, emptyAnnouncement, type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
+import type { Announcement } from "../../core/evidence.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, AnnouncementFile, RecordFile } from "../adapter.ts";
-import { baseName, countIn, fieldsOf, flagValue, isUuid, nodeScript, textIn, uuidOrNull } from "../fields.ts";
-import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
+import type { Adapter } from "../adapter.ts";
+import { announcementFiles } from "../announcements.ts";
+import { baseName, countIn, type Fields, flagValue, isUuid, nodeScript, textIn, uuidOrNull } from "../fields.ts";
 import { qwenInvocation } from "./invocation.ts";
-import { parseLine, readHead, readTail } from "./lines.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 
 export const qwen: Adapter = {
   agent: "qwen",
@@ -32,7 +31,7 @@ export const qwen: Adapter = {
   processNames: ["node", "MainThread", "node-MainThread"],
   environment: ["QWEN_HOME", "HOME", "QWEN_CODE_NO_RELAUNCH"],
   records: [{ folder: "projects/*/chats", name: /^(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$/ }],
-  announcements: { folder: "sessions", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  announcements: announcementFiles("qwen", "sessions", "sessionId", announced),
   countsDenied: true,
   countedIn: ['"usageMetadata"', "was declined", "User did not allow tool call"],
   role,
@@ -95,39 +94,9 @@ function argvId(argv: readonly string[]): string | null {
   return own.includes("--fork-session") ? null : uuidOrNull(flagValue(own, "--session-id", "-r", "--resume"));
 }
 
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const head = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("qwen", file);
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: tail.cwd ?? head.cwd,
-    createdAt: head.at,
-    pending: tail.pending,
-    parent: head.parent,
-    facts: {
-      ...noFacts,
-      model: tail.model,
-      title: tail.title,
-      prompt: head.prompt,
-      branch: tail.branch,
-      agentVersion: head.version,
-    },
-  });
-}
-
-function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
-  const announced = announcedSession(file, "sessionId");
-  if (announced === null) return unknownAnnouncement("qwen", file);
-  const fields = fieldsOf(file.value) ?? {};
+function announced(fields: Fields): Partial<Announcement> {
   // "<boot id>:<ticks>" on Linux.
-  const start = /^([0-9a-f-]{36}):(\d+)$/.exec(textIn(fields, "procStart") ?? "");
+  const [, boot = null, start = null] = /^([0-9a-f-]{36}):(\d+)$/.exec(textIn(fields, "procStart") ?? "") ?? [];
   const namespace = countIn(fields, "pidNs");
-  return read({
-    ...emptyAnnouncement({ ...file, ...announced }),
-    start: start?.[2] ?? null,
-    boot: start?.[1] ?? null,
-    namespace: namespace === null ? null : `pid:[${namespace}]`,
-    cwd: textIn(fields, "cwd"),
-  });
+  return { start, boot, namespace: namespace === null ? null : `pid:[${namespace}]`, cwd: textIn(fields, "cwd") };
 }
