@@ -96,6 +96,21 @@ export function flagValue(argv: readonly string[], ...flags: string[]): string |
   return null;
 }
 
+/** The arguments of a program before `--`, without options and their values. */
+export function plainWords(argv: readonly string[], flagsWithValue: readonly string[]): string[] {
+  const found: string[] = [];
+  for (let index = 1; index < argv.length; index += 1) {
+    const argument = argv[index] ?? "";
+    if (argument === "--") return found;
+    if (flagsWithValue.includes(argument)) index += 1;
+    else if (!argument.startsWith("-") || argument === "-") found.push(argument);
+  }
+  return found;
+}
+
+/** words`a b` is ["a", "b"]. */
+export const words = ([text = ""]: TemplateStringsArray): string[] => text.split(" ");
+
 export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** The script that Node runs, and the arguments after it; null: another program. */

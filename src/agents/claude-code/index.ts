@@ -16,6 +16,7 @@ import {
   textIn,
   uuidIn,
   uuidOrNull,
+  words,
 } from "../fields.ts";
 import { claudeInvocation } from "./invocation.ts";
 import { parseClaudeLine } from "./lines.ts";
@@ -58,10 +59,7 @@ export const claudeCode: Adapter = {
 };
 
 /** Commands of the same binary that never have a session. */
-const helperCommands =
-  "daemon mcp agents stop logs attach config doctor update upgrade install plugin setup-token auth migrate-installer".split(
-    " ",
-  );
+const helperCommands = words`daemon mcp agents stop logs attach config doctor update upgrade install plugin setup-token auth migrate-installer`;
 
 function role(name: string, { argv, exe }: ProcessDetail): Role | null {
   const program = exe ?? "";

@@ -1,13 +1,10 @@
 // Parses one line of a Claude Code transcript into messages, tokens, cost and refusals.
 import type { LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
+import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, words } from "../fields.ts";
 import { callText, contentText, firstQuestion, messageAt, tokensIn, typedLine } from "../record-lines.ts";
 
 /** Lines about the session or the request, without a message. */
-const silentTypes =
-  "queue-operation attachment system file-history-snapshot mode permission-mode last-prompt ai-title agent-name summary custom-title api-request api-request-shape api-request-blob atis-latch tools-used cost-state tag progress".split(
-    " ",
-  );
+const silentTypes = words`queue-operation attachment system file-history-snapshot mode permission-mode last-prompt ai-title agent-name summary custom-title api-request api-request-shape api-request-blob atis-latch tools-used cost-state tag progress`;
 
 export const isClaudeType = (type: string): boolean =>
   type === "user" || type === "assistant" || silentTypes.includes(type);

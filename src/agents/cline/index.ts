@@ -27,6 +27,7 @@ import {
   textIn,
   textsIn,
   timeIn,
+  words,
 } from "../fields.ts";
 import { unknownRecord } from "../record-parser.ts";
 import { clineInvocation } from "./invocation.ts";
@@ -79,8 +80,7 @@ function heldHome({ argv }: ProcessDetail): string | null {
   return flagValue(own, "--data-dir") ?? dataIn(flagValue(own, "--config") ?? undefined);
 }
 
-const commands =
-  "auth config plugin skill connect mcp doctor history h hook schedule hub dashboard update version kanban".split(" ");
+const commands = words`auth config plugin skill connect mcp doctor history h hook schedule hub dashboard update version kanban`;
 const infoFlags = /^(-V|--version|-h|--help|--update|--kanban)$/;
 
 function role(_name: string, { argv, exe, env }: ProcessDetail): Role | null {

@@ -2,7 +2,7 @@
 import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RepositoryRoots } from "../adapter.ts";
-import { baseName, isUuid, uuidOrNull } from "../fields.ts";
+import { baseName, isUuid, plainWords, uuidOrNull, words } from "../fields.ts";
 import { unknownRecord } from "../record-parser.ts";
 import { codexInvocation } from "./invocation.ts";
 import { historyOf, parseLine, parseRollout } from "./record.ts";
@@ -58,10 +58,7 @@ export const codex: Adapter = {
   invocation: codexInvocation,
 };
 
-const helpers =
-  "agents login logout mcp plugin remote-control completion update doctor sandbox debug apply a queue archive unarchive delete migrate-rollouts migrate-nfs-db cloud exec-server features help".split(
-    " ",
-  );
+const helpers = words`agents login logout mcp plugin remote-control completion update doctor sandbox debug apply a queue archive unarchive delete migrate-rollouts migrate-nfs-db cloud exec-server features help`;
 
 function role(name: string, { argv }: ProcessDetail): Role | null {
   if (!processNames.includes(name)) return null;
@@ -69,7 +66,7 @@ function role(name: string, { argv }: ProcessDetail): Role | null {
   // Codex starts itself under other names, inside its sandbox and to patch files.
   if (!/^codex(-x86_64-|-aarch64-|$)/.test(baseName(argv[0] ?? "")) || argv[1]?.startsWith("--codex-run-as-"))
     return "helper";
-  const [command = "", more] = words(argv);
+  const [command = "", more] = plainWords(argv, flagsWithValue);
   if (command === "app-server" || command === "mcp-server") return more === undefined ? "server" : "helper";
   return helpers.includes(command) ? "helper" : "agent";
 }
@@ -79,26 +76,11 @@ function role(name: string, { argv }: ProcessDetail): Role | null {
  * daemon, still be at a dialog, or have switched to another session: there only the lock counts.
  */
 function argvId(argv: readonly string[]): string | null {
-  const [command, more, id = ""] = words(argv);
+  const [command, more, id = ""] = plainWords(argv, flagsWithValue);
   return (command === "exec" || command === "e") && more === "resume" ? uuidOrNull(id) : null;
 }
 
-const flagsWithValue =
-  "-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o --output-last-message --listen".split(
-    " ",
-  );
-
-/** The arguments without options and their values. */
-function words(argv: readonly string[]): string[] {
-  const found: string[] = [];
-  for (let index = 1; index < argv.length; index += 1) {
-    const argument = argv[index] ?? "";
-    if (argument === "--") return [...found, ...argv.slice(index + 1)];
-    if (flagsWithValue.includes(argument)) index += 1;
-    else if (!argument.startsWith("-") || argument === "-") found.push(argument);
-  }
-  return found;
-}
+const flagsWithValue = words`-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o --output-last-message --listen`;
 
 /** Codex asks whether to trust a directory only in its interface, inside a repository, and only about its own directory. */
 function mustAsk(config: string, { detail }: ProcessRow, repository: RepositoryRoots | null): boolean {
@@ -106,7 +88,7 @@ function mustAsk(config: string, { detail }: ProcessRow, repository: RepositoryR
   if (argv === null || repository === null) return false;
   const elsewhere = /^(-C|--cd|--worktree|--remote)(=|$)/;
   if (argv.some((argument) => elsewhere.test(argument))) return false;
-  if (["exec", "e", "review"].includes(words(argv)[0] ?? "")) return false;
+  if (["exec", "e", "review"].includes(plainWords(argv, flagsWithValue)[0] ?? "")) return false;
   const places = [detail?.cwd, repository.root, repository.main];
   return !places.some((place) => place != null && (config.includes(`"${place}"`) || config.includes(`'${place}'`)));
 }

@@ -1,7 +1,7 @@
 // Reads a Codex rollout: its first lines, its last turn, its conversation.
 import type { Tokens, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message, RecordFile } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn, textsIn, timeIn, uuidIn } from "../fields.ts";
+import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
 import {
   contentText,
   firstQuestion,
@@ -157,12 +157,8 @@ const tokenKeys = {
   ...{ cacheRead: "cached_input_tokens", cacheWrite: "cache_write_input_tokens" },
 };
 
-const lineTypes = "session_meta event_msg response_item world_state turn_context token_usage_record compacted".split(
-  " ",
-);
-const itemKinds = "message reasoning function_call custom_tool_call function_call_output custom_tool_call_output".split(
-  " ",
-);
+const lineTypes = words`session_meta event_msg response_item world_state turn_context token_usage_record compacted`;
+const itemKinds = words`message reasoning function_call custom_tool_call function_call_output custom_tool_call_output`;
 const eventKinds = [...turnMarks, "item_completed", "token_count", "thread_settings_applied"];
 
 function isKnown({ type, kind }: RolloutLine): boolean {

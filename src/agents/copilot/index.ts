@@ -2,7 +2,7 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
-import { baseName, flagValue, isUuid, uuidOrNull } from "../fields.ts";
+import { baseName, flagValue, isUuid, uuidOrNull, words } from "../fields.ts";
 import { copilotInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
 
@@ -46,10 +46,7 @@ export const copilot: Adapter = {
   invocation: copilotInvocation,
 };
 
-const commands =
-  "app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion".split(
-    " ",
-  );
+const commands = words`app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion`;
 const servers = ["--acp", "--server", "--headless", "--environment-host", "--ahp-host"];
 
 function role(name: string, { argv, exe }: ProcessDetail): Role | null {

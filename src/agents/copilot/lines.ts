@@ -1,7 +1,7 @@
 // Reads the events.jsonl of a Copilot session: its first lines, its last turn, its conversation.
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, textIn, textsIn, timeIn } from "../fields.ts";
+import { type Fields, fieldsIn, fieldsOf, listIn, textIn, textsIn, timeIn, words } from "../fields.ts";
 import { callText, messageAt, needsOf, noLineFacts, tokensWithoutCache, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
 
@@ -182,10 +182,7 @@ const modelIn = ({ type, data, isSub }: CopilotEvent): string | null => {
   return type === "session.resume" ? textIn(data, "selectedModel") : null;
 };
 
-const kinds =
-  "abort assistant external_tool hook human_response mcp permission session skill subagent system tool tool_search user".split(
-    " ",
-  );
+const kinds = words`abort assistant external_tool hook human_response mcp permission session skill subagent system tool tool_search user`;
 
 const isKnown = (type: string): boolean => kinds.includes(type.replace(/\..*/, ""));
 

@@ -1,6 +1,6 @@
 // How the demo agent is started, continued and ended.
 import { type Argv, argv } from "../argv.ts";
-import { commonFlags, type Invocation, type Order, sessionFlags } from "../invocation.ts";
+import { commonFlags, type Invocation, type Order, sessionFlags, stopStep } from "../invocation.ts";
 
 export const demoInvocation: Invocation = {
   chooseId: (uuid) => uuid,
@@ -16,15 +16,9 @@ export const demoInvocation: Invocation = {
     edit: { flags: argv`--permission edit`, effect: "edits-no-commands" },
     bypass: { flags: argv`--permission bypass`, effect: "edits-and-runs" },
   },
-  ownSetting: {
-    files: () => [],
-    judge: () => ({ mode: null, effect: "edits-and-runs", isBypass: true }),
-  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "edits-and-runs", isBypass: true }) },
   startFailures: [],
-  stopSignals: [
-    { signal: "SIGINT", patienceMs: 5_000 },
-    { signal: "SIGTERM", patienceMs: 5_000 },
-  ],
+  stopSignals: [stopStep("SIGINT", 5_000), stopStep("SIGTERM", 5_000)],
   interrupt: () => ({ signal: "SIGINT" }),
 };
 

@@ -1,7 +1,7 @@
 // Reads a demo agent's record: its first lines, its last turn, its conversation.
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import { countIn, type Fields, fieldsOf, numberIn, textIn, textsIn, timeIn, uuidIn } from "../fields.ts";
+import { countIn, type Fields, fieldsOf, numberIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
 import { messageAt, noLineFacts, type TypedLine, tokensIn, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
 
@@ -68,7 +68,7 @@ export function questionIn(fields: Fields, since: number | null): NativeRecord["
 
 const outcomes = ["completed", "failed", "interrupted"] as const;
 
-const lineTypes = "session prompt reply tool tool-result question answer background end continued title".split(" ");
+const lineTypes = words`session prompt reply tool tool-result question answer background end continued title`;
 
 export function parseLine(value: unknown): LineFacts | null {
   const line = typedLine(value);

@@ -2,7 +2,7 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
-import { baseName, fieldsOf, flagValue, nodeScript, textIn, uuidOrNull } from "../fields.ts";
+import { baseName, fieldsOf, flagValue, nodeScript, textIn, uuidOrNull, words } from "../fields.ts";
 import { geminiInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { parseRecord } from "./record.ts";
@@ -51,7 +51,7 @@ export const gemini: Adapter = {
 
 const homeIn = (folder: string | undefined): string | null => (folder ? `${folder}/.gemini` : null);
 
-const helpers = "mcp extensions extension skills skill hooks hook gemma".split(" ");
+const helpers = words`mcp extensions extension skills skill hooks hook gemma`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions|--list-sessions|--delete-session)(=|$)/;
 
 function role(_name: string, { argv, env }: ProcessDetail): Role | null {

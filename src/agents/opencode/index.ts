@@ -4,7 +4,19 @@ import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RecordFile } from "../adapter.ts";
-import { baseName, countIn, type Fields, fieldsOf, flagValue, jsonIn, millisIn, numberIn, textIn } from "../fields.ts";
+import {
+  baseName,
+  countIn,
+  type Fields,
+  fieldsOf,
+  flagValue,
+  jsonIn,
+  millisIn,
+  numberIn,
+  plainWords,
+  textIn,
+  words,
+} from "../fields.ts";
 import { unknownRecord } from "../record-parser.ts";
 import { opencodeInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
@@ -64,10 +76,7 @@ function home(env: Readonly<Record<string, string>>): string | null {
 
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
-const commands =
-  "acp agent attach auth completion console db debug export generate github import login logout mcp models orgs plug plugin pr providers run serve session stats switch uninstall upgrade web".split(
-    " ",
-  );
+const commands = words`acp agent attach auth completion console db debug export generate github import login logout mcp models orgs plug plugin pr providers run serve session stats switch uninstall upgrade web`;
 const servers = ["serve", "web", "acp"];
 
 function role(name: string, { argv, env }: ProcessDetail): Role | null {
@@ -83,20 +92,12 @@ function role(name: string, { argv, env }: ProcessDetail): Role | null {
   return command === "run" && !argv.some((argument) => /^--attach(=|$)/.test(argument)) ? "agent" : "helper";
 }
 
-const flagsWithValue =
-  "-m --model -s --session --prompt --agent --port --hostname --mdns-domain --cors --replay-limit --log-level --command --format -f --file --title --attach -p --password -u --username --dir --variant --cwd".split(
-    " ",
-  );
+const flagsWithValue = words`-m --model -s --session --prompt --agent --port --hostname --mdns-domain --cors --replay-limit --log-level --command --format -f --file --title --attach -p --password -u --username --dir --variant --cwd`;
 
 /** null: an interface, with or without the path of a project. */
 function commandIn(argv: readonly string[]): string | null {
-  for (let index = 1; index < argv.length; index += 1) {
-    const argument = argv[index] ?? "";
-    if (argument === "--") return null;
-    if (flagsWithValue.includes(argument)) index += 1;
-    else if (!argument.startsWith("-")) return commands.includes(argument) ? argument : null;
-  }
-  return null;
+  const [first = ""] = plainWords(argv, flagsWithValue);
+  return commands.includes(first) ? first : null;
 }
 
 function argvId(argv: readonly string[]): string | null {

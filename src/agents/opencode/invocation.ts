@@ -1,7 +1,7 @@
 // How OpenCode is started, continued and ended. README.md describes what was tested.
 import { type Argv, argv, noWords } from "../argv.ts";
 import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order } from "../invocation.ts";
+import { commonFlags, type Invocation, type Order, stopStep } from "../invocation.ts";
 import { isSessionId } from "./server.ts";
 
 /**
@@ -64,22 +64,11 @@ export const opencodeInvocation: Invocation = {
   // If a prompt never reached a model, the failure is recorded nowhere else.
   endedIn: (line) => (fieldsOf(line)?.["type"] === "error" ? "failed" : null),
   permissions: {
-    read: {
-      flags: argv`--agent agentctl-read`,
-      environment: withOwnAgents,
-      effect: "reads-below-and-web",
-    },
-    edit: {
-      flags: argv`--agent agentctl-edit`,
-      environment: withOwnAgents,
-      effect: "edits-below-no-commands",
-    },
+    read: { flags: argv`--agent agentctl-read`, environment: withOwnAgents, effect: "reads-below-and-web" },
+    edit: { flags: argv`--agent agentctl-edit`, environment: withOwnAgents, effect: "edits-below-no-commands" },
     bypass: { flags: argv`--auto`, effect: "everything-not-denied" },
   },
-  ownSetting: {
-    files: () => [],
-    judge: () => ({ mode: null, effect: "settings-decide", isBypass: true }),
-  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "settings-decide", isBypass: true }) },
   refuses: ({ permission }, { env }) =>
     (permission === "read" || permission === "edit") && settingsIn(env) === null
       ? { code: "settings-not-json", variable: settingsKey, permission }
@@ -101,7 +90,7 @@ export const opencodeInvocation: Invocation = {
     },
   ],
   // An interface first ends its turn and its tool, for up to 5 s. Every signal ends `run` at once.
-  stopSignals: [{ signal: "SIGTERM", patienceMs: 10_000 }],
+  stopSignals: [stopStep("SIGTERM", 10_000)],
   interrupt: (argv) => (argv.includes("run") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 

@@ -1,9 +1,9 @@
 // Parses one line of an OpenCode record into messages, tokens and refusals.
 import type { LineFacts, Message } from "../adapter.ts";
-import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn } from "../fields.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn, words } from "../fields.ts";
 import { callText, messageAt, noLineFacts } from "../record-lines.ts";
 
-const quietParts = "step-start step-finish snapshot patch reasoning agent subtask compaction file".split(" ");
+const quietParts = words`step-start step-finish snapshot patch reasoning agent subtask compaction file`;
 
 export function parseLine(value: unknown): LineFacts | null {
   const line = fieldsOf(value);

@@ -1,7 +1,18 @@
 // Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
 import type { Turn } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import { baseName, countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
+import {
+  baseName,
+  countIn,
+  type Fields,
+  fieldsIn,
+  fieldsOf,
+  listIn,
+  numberIn,
+  textIn,
+  timeIn,
+  words,
+} from "../fields.ts";
 import { callText, messageAt, noLineFacts, textPartsOf, tokensIn, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
 
@@ -162,10 +173,7 @@ function modelOf({ type, role, fields, message }: PiEntry): string | null {
   return role === "assistant" ? textIn(message, "model") : null;
 }
 
-const lineTypes =
-  "session message model_change thinking_level_change usage compaction context_edit branch_summary custom custom_message label session_info".split(
-    " ",
-  );
+const lineTypes = words`session message model_change thinking_level_change usage compaction context_edit branch_summary custom custom_message label session_info`;
 const roles = ["user", "assistant", "toolResult", "custom", ...passive];
 
 function isKnown({ type, role }: PiEntry): boolean {

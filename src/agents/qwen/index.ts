@@ -4,7 +4,7 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
-import { baseName, countIn, type Fields, flagValue, isUuid, nodeScript, textIn, uuidOrNull } from "../fields.ts";
+import { baseName, countIn, type Fields, flagValue, isUuid, nodeScript, textIn, uuidOrNull, words } from "../fields.ts";
 import { qwenInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
 
@@ -48,7 +48,7 @@ function homeOf(chosen: string | undefined, home: string | undefined): string | 
   return chosen || (home ? `${home}/.qwen` : null);
 }
 
-const helpers = "auth board channel extensions hooks mcp review sandbox sessions update".split(" ");
+const helpers = words`auth board channel extensions hooks mcp review sandbox sessions update`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions)(=|$)/;
 
 /** `qwen` is a starter that waits for `node --expose-gc …/cli.js`, which may start itself a second time. */
@@ -72,10 +72,7 @@ function programIn(argv: readonly string[]): ReturnType<typeof nodeScript> {
   return /(^|\/)qwen$|(^|\/)qwen(-code)?\/(dist\/)?(cli|cli-entry)\.js$/.test(program?.script ?? "") ? program : null;
 }
 
-const flagsWithValue =
-  "-m --model --fallback-model -i --prompt-interactive --system-prompt --append-system-prompt --output-style --approval-mode --channel --allowed-mcp-server-names --mcp-config --allowed-tools -e --extensions --include-directories --add-dir --openai-api-key --openai-base-url -r --resume --session-id --worktree --max-session-turns --core-tools --exclude-tools --auth-type --json-file --input-file --proxy".split(
-    " ",
-  );
+const flagsWithValue = words`-m --model --fallback-model -i --prompt-interactive --system-prompt --append-system-prompt --output-style --approval-mode --channel --allowed-mcp-server-names --mcp-config --allowed-tools -e --extensions --include-directories --add-dir --openai-api-key --openai-base-url -r --resume --session-id --worktree --max-session-turns --core-tools --exclude-tools --auth-type --json-file --input-file --proxy`;
 
 /** With a prompt in its arguments, or an output format, it has no interface and keeps its session. */
 function isHeadless(own: readonly string[]): boolean {
