@@ -1,7 +1,6 @@
 // The parts of a line that several agents write alike: contents, tool calls, questions, token counts.
-import type { Tokens } from "../core/evidence.ts";
 import type { LineFacts, Message } from "./adapter.ts";
-import { countIn, type Fields, fieldsIn, fieldsOf, jsonText, listIn, lookUp, textIn } from "./fields.ts";
+import { type Fields, fieldsIn, fieldsOf, jsonText, listIn, lookUp, textIn } from "./fields.ts";
 
 export interface TypedLine {
   type: string;
@@ -29,6 +28,20 @@ export const contentText = (message: Fields, key = "content", isText = (_part: F
 
 export const textPartsOf = (message: Fields): string => contentText(message, "content", ({ type }) => type === "text");
 
+/** The blocks of a message. A text alone counts as one block. */
+export const blocksIn = (message: Fields): Fields[] =>
+  typeof message["content"] === "string" ? [{ type: "text", text: message["content"] }] : listIn(message, "content");
+
+/** The texts and the tool calls of an answer in the format of Pi. */
+export const answerParts = (message: Fields, at: number | null, inputKeys: readonly string[]): Message[] =>
+  listIn(message, "content").flatMap((part) => {
+    const say = messageAt(at);
+    if (part["type"] === "toolCall")
+      return [say("tool", callText(fieldsIn(part, "arguments"), inputKeys), textIn(part, "name"))];
+    const text = part["type"] === "text" ? textIn(part, "text") : null;
+    return text === null || text === "" ? [] : [say("agent", text)];
+  });
+
 /** The field of a tool call's input that describes the call best; without such a field, the whole input. */
 export function callText(input: Fields, keys: readonly string[]): string {
   const [text] = keys.flatMap((key) => textIn(input, key) ?? []);
@@ -46,25 +59,6 @@ export function firstQuestion(input: Fields): { text: string | null; options: st
 export function responseText(functionResponse: Fields): string {
   const response = fieldsIn(functionResponse, "response");
   return textIn(response, "output") ?? textIn(response, "error") ?? jsonText(response);
-}
-
-type TokenKeys = Readonly<Record<Exclude<keyof Tokens, "cacheWrite">, string>> & { cacheWrite?: string };
-
-const sameKeys = { input: "input", output: "output", cacheRead: "cacheRead", cacheWrite: "cacheWrite" };
-
-/** A missing count is 0. */
-export const tokensIn = (counts: Fields, keys: TokenKeys = sameKeys): Tokens => ({
-  input: countIn(counts, keys.input) ?? 0,
-  output: countIn(counts, keys.output) ?? 0,
-  cacheRead: countIn(counts, keys.cacheRead) ?? 0,
-  cacheWrite: keys.cacheWrite === undefined ? 0 : (countIn(counts, keys.cacheWrite) ?? 0),
-});
-
-/** For agents that count cached tokens as input, too. null: input or output is missing. */
-export function tokensWithoutCache(counts: Fields, keys: TokenKeys): Tokens | null {
-  if (countIn(counts, keys.input) === null || countIn(counts, keys.output) === null) return null;
-  const tokens = tokensIn(counts, keys);
-  return { ...tokens, input: Math.max(0, tokens.input - tokens.cacheRead - tokens.cacheWrite) };
 }
 
 /** Failures that only a person can fix, by the agent's own name of the error. */

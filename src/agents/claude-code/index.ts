@@ -8,7 +8,6 @@ import {
   type Fields,
   fieldsIn,
   fieldsOf,
-  flagValue,
   isUuid,
   lookUp,
   millisIn,
@@ -18,6 +17,7 @@ import {
   uuidOrNull,
   words,
 } from "../fields.ts";
+import { flagValue } from "../process-argv.ts";
 import { claudeInvocation } from "./invocation.ts";
 import { parseClaudeLine } from "./lines.ts";
 import { parseRecord } from "./record.ts";

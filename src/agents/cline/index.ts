@@ -16,12 +16,11 @@ import type { Role } from "../../core/rules.ts";
 import type { Adapter, AnnouncementFile, RecordFile } from "../adapter.ts";
 import { unknownAnnouncement } from "../announcements.ts";
 import {
-  baseName,
   countIn,
   type Fields,
   fieldsIn,
   fieldsOf,
-  flagValue,
+  idOrNull,
   lookUp,
   millisIn,
   textIn,
@@ -29,9 +28,11 @@ import {
   timeIn,
   words,
 } from "../fields.ts";
+import { baseName, flagValue } from "../process-argv.ts";
+import { blocksIn } from "../record-lines.ts";
 import { unknownRecord } from "../record-parser.ts";
 import { clineInvocation } from "./invocation.ts";
-import { blocksIn, documents, inputText, isErrorNote, parseLine, promptIn, unwrapped } from "./lines.ts";
+import { documents, inputText, isErrorNote, parseLine, promptIn, unwrapped } from "./lines.ts";
 
 const sessionFile = { folder: "sessions/*", name: /^(?<id>\d{10,16}_[A-Za-z0-9]{1,32})\.json$/ };
 
@@ -105,8 +106,7 @@ const ownArguments = (argv: readonly string[]): readonly string[] | null =>
 
 /** Only an interface can continue a session. */
 function argvId(argv: readonly string[]): string | null {
-  const id = flagValue(ownArguments(argv) ?? [], "--id");
-  return id !== null && cline.isId(id) ? id : null;
+  return idOrNull(flagValue(ownArguments(argv) ?? [], "--id"), cline.isId);
 }
 
 const endings: Readonly<Record<string, Outcome>> = {

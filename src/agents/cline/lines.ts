@@ -1,7 +1,8 @@
 // Reads Cline's two documents about a session as lines, and parses each message.
 import type { Assembly, LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, millisIn, numberIn, textIn, textsIn } from "../fields.ts";
-import { callText, messageAt, noLineFacts, textPartsOf, tokensIn } from "../record-lines.ts";
+import { type Fields, fieldsIn, fieldsOf, listIn, millisIn, textIn, textsIn } from "../fields.ts";
+import { blocksIn, callText, messageAt, noLineFacts, textPartsOf } from "../record-lines.ts";
+import { costIn, type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 export const documents: Assembly = {
   sessions: null,
@@ -15,9 +16,6 @@ export const documents: Assembly = {
 
 const messagesIn = (document: unknown): unknown[] =>
   listIn(fieldsOf(document) ?? {}, "messages").map((message) => ({ ...message, type: "message" }));
-
-export const blocksIn = (message: Fields): Fields[] =>
-  typeof message["content"] === "string" ? [{ type: "text", text: message["content"] }] : listIn(message, "content");
 
 /** The prompt of a person; null: another kind of message. Cline wraps it in a tag, and adds its own notices. */
 export function promptIn(message: Fields): string | null {
@@ -57,23 +55,16 @@ function entriesOf(message: Fields): Message[] {
   return prompt === null ? entries : [say("user", prompt), ...entries];
 }
 
-/** Cline counts cached tokens as input, too. */
 function usageOf(message: Fields): LineFacts["usage"] {
-  const metrics = fieldsOf(message["metrics"]);
+  const metrics = fieldsIn(message, "metrics");
+  const tokens = tokensWithoutCache(metrics, tokenKeys);
   const id = textIn(message, "id");
-  if (metrics === null || id === null) return null;
-  const tokens = tokensIn(metrics, tokenKeys);
-  const input = Math.max(0, tokens.input - tokens.cacheRead - tokens.cacheWrite);
+  if (tokens === null || id === null) return null;
   const model = textIn(fieldsIn(message, "modelInfo"), "id");
-  const cost = numberIn(metrics, "cost");
-  // Cline writes 0 for models whose price it does not know.
-  return { key: id, tokens: { ...tokens, input }, model, costUsd: cost === null || cost <= 0 ? null : cost };
+  return { key: id, tokens, model, costUsd: costIn(metrics) };
 }
 
-const tokenKeys = {
-  ...{ input: "inputTokens", output: "outputTokens" },
-  ...{ cacheRead: "cacheReadTokens", cacheWrite: "cacheWriteTokens" },
-};
+const tokenKeys: TokenKeys = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"];
 
 export function inputText(input: Fields): string {
   const commands = textsIn(input, "commands").join("\n");

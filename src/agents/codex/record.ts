@@ -2,16 +2,9 @@
 import type { Tokens, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message, RecordFile } from "../adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
-import {
-  contentText,
-  firstQuestion,
-  messageAt,
-  needsOf,
-  noLineFacts,
-  tokensWithoutCache,
-  typedLine,
-} from "../record-lines.ts";
+import { contentText, firstQuestion, messageAt, needsOf, noLineFacts, typedLine } from "../record-lines.ts";
 import { firstRows, recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface RolloutLine {
   type: string;
@@ -152,10 +145,7 @@ function commandOf(payload: Fields): string {
 const tokensIn = ({ type, payload }: RolloutLine): Tokens | null =>
   tokensWithoutCache(fieldsIn(type === "token_usage_record" ? payload : {}, "thread_token_usage"), tokenKeys);
 
-const tokenKeys = {
-  ...{ input: "input_tokens", output: "output_tokens" },
-  ...{ cacheRead: "cached_input_tokens", cacheWrite: "cache_write_input_tokens" },
-};
+const tokenKeys: TokenKeys = ["input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"];
 
 const lineTypes = words`session_meta event_msg response_item world_state turn_context token_usage_record compacted`;
 const itemKinds = words`message reasoning function_call custom_tool_call function_call_output custom_tool_call_output`;

@@ -2,7 +2,8 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
-import { baseName, flagValue, isUuid, uuidOrNull, words } from "../fields.ts";
+import { isUuid, uuidOrNull, words } from "../fields.ts";
+import { baseName, flagValue } from "../process-argv.ts";
 import { copilotInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
 

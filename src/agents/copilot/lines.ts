@@ -2,8 +2,9 @@
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, listIn, textIn, textsIn, timeIn, words } from "../fields.ts";
-import { callText, messageAt, needsOf, noLineFacts, tokensWithoutCache, typedLine } from "../record-lines.ts";
+import { callText, messageAt, needsOf, noLineFacts, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface CopilotEvent {
   type: string;
@@ -205,10 +206,7 @@ function usageIn({ type, data }: CopilotEvent): LineFacts["usage"] {
   return { key: `${String(sourceSessionId)} ${String(sequence)}`, tokens, model: textIn(usage, "model") };
 }
 
-const tokenKeys = {
-  ...{ input: "inputTokens", output: "outputTokens" },
-  ...{ cacheRead: "cacheReadTokens", cacheWrite: "cacheWriteTokens" },
-};
+const tokenKeys: TokenKeys = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"];
 
 function messagesOf({ type, data, at, isSub }: CopilotEvent): Message[] {
   if (isSub) return [];

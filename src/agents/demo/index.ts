@@ -6,7 +6,8 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, Talk } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
-import { baseName, type Fields, fieldsOf, flagValue, isUuid, listIn, textIn, uuidIn, uuidOrNull } from "../fields.ts";
+import { type Fields, fieldsOf, isUuid, listIn, textIn, uuidIn, uuidOrNull } from "../fields.ts";
+import { baseName, flagValue } from "../process-argv.ts";
 import { demoInvocation } from "./invocation.ts";
 import { parseLine, parseRecord, questionIn } from "./lines.ts";
 

@@ -2,8 +2,9 @@
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsOf, numberIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
-import { messageAt, noLineFacts, type TypedLine, tokensIn, typedLine } from "../record-lines.ts";
+import { messageAt, noLineFacts, type TypedLine, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
+import { tokensIn } from "../tokens.ts";
 
 /** Reads from the end back to the last mark of a turn. */
 export const parseRecord = recordParser<TypedLine>({

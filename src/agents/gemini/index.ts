@@ -2,7 +2,8 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
-import { baseName, fieldsOf, flagValue, nodeScript, textIn, uuidOrNull, words } from "../fields.ts";
+import { fieldsOf, textIn, uuidOrNull, words } from "../fields.ts";
+import { baseName, flagValue, nodeScript } from "../process-argv.ts";
 import { geminiInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { parseRecord } from "./record.ts";

@@ -2,7 +2,8 @@
 import type { Tokens } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, listIn, textIn, timeIn } from "../fields.ts";
-import { callText, contentText, messageAt, noLineFacts, responseText, tokensWithoutCache } from "../record-lines.ts";
+import { callText, contentText, messageAt, noLineFacts, responseText } from "../record-lines.ts";
+import { tokensWithoutCache } from "../tokens.ts";
 
 /** A patch changes what earlier lines set. */
 export type GeminiLine =
@@ -53,7 +54,7 @@ export const isKnown = (row: GeminiLine): boolean => row.kind !== "message" || m
 const messageTypes = ["user", "gemini", "info", "warning", "error"];
 
 function tokensIn(counts: Fields): Tokens | null {
-  const tokens = tokensWithoutCache(counts, { input: "input", output: "output", cacheRead: "cached" });
+  const tokens = tokensWithoutCache(counts, ["input", "output", "cached"]);
   if (tokens === null) return null;
   const [tool, thoughts] = [countIn(counts, "tool") ?? 0, countIn(counts, "thoughts") ?? 0];
   return { ...tokens, input: tokens.input + tool, output: tokens.output + thoughts };

@@ -1,7 +1,8 @@
 // Parses one line of an OpenClaw conversation. The format is that of Pi, with additions.
 import type { LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
-import { callText, messageAt, noLineFacts, textPartsOf, tokensIn, typedLine } from "../record-lines.ts";
+import { type Fields, fieldsIn, fieldsOf, numberIn, textIn, timeIn } from "../fields.ts";
+import { answerParts, callText, messageAt, noLineFacts, textPartsOf, typedLine } from "../record-lines.ts";
+import { tokensIn } from "../tokens.ts";
 import { inputType, stateType } from "./store.ts";
 
 const silentTypes = [
@@ -30,11 +31,7 @@ function messagesOf(message: Fields, at: number | null): Message[] | null {
   if (role === "user") return [say("user", textPartsOf(message))];
   if (role === "toolResult") return [say("result", textPartsOf(message), textIn(message, "toolName"))];
   if (role !== "assistant") return null;
-  const said = listIn(message, "content").flatMap((block): Message[] => {
-    const text = textIn(block, "text") ?? "";
-    if (block["type"] === "text") return text === "" ? [] : [say("agent", text)];
-    return block["type"] === "toolCall" ? [say("tool", commandOf(block), textIn(block, "name"))] : [];
-  });
+  const said = answerParts(message, at, inputKeys);
   const failure = textIn(message, "errorMessage");
   return failure === null ? said : [...said, say("note", failure)];
 }
@@ -44,7 +41,9 @@ export const isGatewaysOwn = (message: Fields): boolean =>
   message["provider"] === "openclaw" &&
   ["gateway-injected", "delivery-mirror"].includes(textIn(message, "model") ?? "");
 
-export const commandOf = (call: Fields): string => callText(fieldsIn(call, "arguments"), ["command"]);
+const inputKeys = ["command"];
+
+export const commandOf = (call: Fields): string => callText(fieldsIn(call, "arguments"), inputKeys);
 
 function usageOf(line: Fields, message: Fields): LineFacts["usage"] {
   const key = textIn(line, "id");

@@ -4,20 +4,10 @@ import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RecordFile } from "../adapter.ts";
-import {
-  baseName,
-  countIn,
-  type Fields,
-  fieldsOf,
-  flagValue,
-  jsonIn,
-  millisIn,
-  numberIn,
-  plainWords,
-  textIn,
-  words,
-} from "../fields.ts";
+import { countIn, type Fields, fieldsOf, idOrNull, jsonIn, millisIn, textIn, words } from "../fields.ts";
+import { baseName, flagValue, plainWords } from "../process-argv.ts";
 import { unknownRecord } from "../record-parser.ts";
+import { costIn } from "../tokens.ts";
 import { opencodeInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { isSessionId, server } from "./server.ts";
@@ -103,8 +93,7 @@ function commandIn(argv: readonly string[]): string | null {
 function argvId(argv: readonly string[]): string | null {
   if (argv.some((argument) => /^--fork(=true)?$/.test(argument))) return null;
   const command = commandIn(argv);
-  const id = command === null || command === "run" ? flagValue(argv, "--session", "-s") : null;
-  return id !== null && isSessionId(id) ? id : null;
+  return command === null || command === "run" ? idOrNull(flagValue(argv, "--session", "-s"), isSessionId) : null;
 }
 
 /** `run` accepts a port, too, but does not listen on it. */
@@ -131,7 +120,6 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
   const lastMessageAt = newestOf(last);
   const model = fieldsOf(jsonIn(session, "model"));
   const title = textIn(session, "title");
-  const cost = numberIn(session, "cost");
   return read({
     ...emptyRecord(file),
     cwd: textIn(session, "directory"),
@@ -139,7 +127,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     lastMessageAt,
     writtenAt: Math.max(millisIn(session, "time_updated") ?? 0, lastMessageAt ?? 0) || file.writtenAt,
     ...state,
-    subagentOf: idIn(session, "parent_id"),
+    subagentOf: idOrNull(textIn(session, "parent_id"), isSessionId),
     facts: {
       ...noFacts,
       model: textIn(model ?? {}, "id") ?? textIn(last?.data ?? {}, "modelID"),
@@ -148,16 +136,11 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
       agentVersion: textIn(session, "version"),
       permission: textIn(session, "agent"),
       tokens: tokensIn(session),
-      costUsd: cost === null || cost <= 0 ? null : cost,
+      costUsd: costIn(session),
     },
     skippedLines: last?.parts.filter(({ data }) => data === null).length ?? 0,
   });
 }
-
-const idIn = (fields: Fields, key: string): string | null => {
-  const id = textIn(fields, key);
-  return id !== null && isSessionId(id) ? id : null;
-};
 
 function newestOf(last: MessageLine | null): number | null {
   if (last === null) return null;

@@ -2,6 +2,7 @@
 import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn, words } from "../fields.ts";
 import { callText, messageAt, noLineFacts } from "../record-lines.ts";
+import { costIn } from "../tokens.ts";
 
 const quietParts = words`step-start step-finish snapshot patch reasoning agent subtask compaction file`;
 
@@ -44,11 +45,8 @@ function partFacts(line: Fields, data: Fields, say: SayOne): LineFacts | null {
     return text === "" ? noLineFacts : say(role, text);
   }
   if (type === "step-finish") {
-    const tokens = tokensIn(fieldsIn(data, "tokens"));
-    const cost = numberIn(data, "cost");
-    // OpenCode writes 0 for models whose price it does not know.
-    const costUsd = cost === null || cost <= 0 ? null : cost;
-    return { ...noLineFacts, usage: { key: textIn(line, "id") ?? "", tokens, model: textIn(line, "model"), costUsd } };
+    const usage = { key: textIn(line, "id") ?? "", tokens: tokensIn(fieldsIn(data, "tokens")) };
+    return { ...noLineFacts, usage: { ...usage, model: textIn(line, "model"), costUsd: costIn(data) } };
   }
   if (type === "retry") {
     const error = errorText(fieldsIn(data, "error"));

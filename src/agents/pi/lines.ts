@@ -1,20 +1,11 @@
 // Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
 import type { Turn } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import {
-  baseName,
-  countIn,
-  type Fields,
-  fieldsIn,
-  fieldsOf,
-  listIn,
-  numberIn,
-  textIn,
-  timeIn,
-  words,
-} from "../fields.ts";
-import { callText, messageAt, noLineFacts, textPartsOf, tokensIn, typedLine } from "../record-lines.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, words } from "../fields.ts";
+import { baseName } from "../process-argv.ts";
+import { answerParts, messageAt, noLineFacts, textPartsOf, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
+import { tokensIn } from "../tokens.ts";
 
 interface PiEntry {
   type: string;
@@ -209,12 +200,7 @@ function messagesOf({ type, role, at, fields, message }: PiEntry): Message[] {
       say("result", textIn(message, "output") ?? "", "bash"),
     ];
   if (role !== "assistant") return [];
-  const said = listIn(message, "content").flatMap((part) => {
-    if (part["type"] === "toolCall")
-      return [say("tool", callText(fieldsIn(part, "arguments"), ["command", "path"]), textIn(part, "name"))];
-    const text = part["type"] === "text" ? textIn(part, "text") : null;
-    return text === null || text === "" ? [] : [say("agent", text)];
-  });
+  const said = answerParts(message, at, ["command", "path"]);
   const reason = textIn(message, "stopReason");
   if (reason !== "error" && reason !== "aborted") return said;
   const error = textIn(message, "errorMessage") ?? "";

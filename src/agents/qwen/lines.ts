@@ -3,8 +3,9 @@ import type { NativeRecord, Turn } from "../../core/evidence.ts";
 import type { TurnReason } from "../../core/reason.ts";
 import type { LineFacts, Message } from "../adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, uuidIn } from "../fields.ts";
-import { callText, messageAt, noLineFacts, responseText, tokensWithoutCache, typedLine } from "../record-lines.ts";
+import { callText, messageAt, noLineFacts, responseText, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface QwenLine {
   type: string;
@@ -165,11 +166,7 @@ export function parseLine(value: unknown): LineFacts | null {
 
 const deniedWords = /requires permission to use .* was declined|User did not allow tool call/;
 
-const tokenKeys = {
-  input: "promptTokenCount",
-  output: "candidatesTokenCount",
-  cacheRead: "cachedContentTokenCount",
-};
+const tokenKeys: TokenKeys = ["promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount"];
 
 function messagesOf(row: QwenLine): Message[] {
   const { type, at, subtype, payload } = row;
