@@ -9,8 +9,8 @@ interface RecordRules<T> {
   agent: string;
   parse(value: unknown): T | null;
   isKnown(row: T): boolean;
-  /** The number of first lines that are searched for the first prompt. */
-  headLines: number;
+  /** The number of first lines that are searched for the first prompt; absent: they are not read. */
+  headLines?: number;
   /** The steps share variables, and write into the record. */
   open(record: NativeRecord, file: RecordFile): RecordSteps<T>;
 }
@@ -30,7 +30,7 @@ interface RecordSteps<T> {
   /** Why a record that was read to its start does not show its turn; absent or null: it has none. */
   missing?(): TurnReason | null;
   /** For each of the first lines, until the first prompt is known. */
-  first(row: T, index: number): void;
+  first?(row: T, index: number): void;
   /** Completes the record; not null: it is not a record of this session. */
   finish?(): UnknownShape | null;
 }
@@ -49,8 +49,9 @@ export function recordParser<T>(rules: RecordRules<T>): (file: RecordFile) => Re
     const why = steps.missing?.() ?? null;
     const noTurn: Turn = why === null ? { state: "none" } : { state: "unclear", why };
     record.turn = readableTurn(file, record, isEmpty, steps.turn()) ?? noTurn;
-    for (const { row, index } of firstRows(file.forward(), rules.headLines, rules.parse)) {
-      if (row !== null) steps.first(row, index);
+    const { headLines } = rules;
+    for (const { row, index } of headLines === undefined ? [] : firstRows(file.forward(), headLines, rules.parse)) {
+      if (row !== null) steps.first?.(row, index);
       if (record.facts.prompt !== null) break;
     }
     const refused = steps.finish?.() ?? null;
