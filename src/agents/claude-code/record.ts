@@ -130,30 +130,25 @@ function isRooted(collected: readonly ChatLine[], prompt: ChatLine): boolean {
   return collected.every((entry) => entry === prompt || entry.above === null || ids.has(entry.above));
 }
 
-const needle = (text: string): Buffer => Buffer.from(text);
-const always = ['"backgroundTaskId"', '"isAsync"', "<task-id>"].map(needle);
-const timestamp = needle('"timestamp"');
-const titles = ['"ai-title"', '"custom-title"', '"summary"'].map(needle);
-const [permissionMode, gitBranch, version, cwd] = ["permissionMode", "gitBranch", "version", "cwd"].map((key) => [
-  needle(`"${key}"`),
-]);
+const needles = (...texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
+const always = needles('"backgroundTaskId"', '"isAsync"', "<task-id>");
+const inCwd = needles('"cwd"');
+const inFacts = [
+  { fact: "title", texts: needles('"ai-title"', '"custom-title"', '"summary"') },
+  { fact: "permission", texts: needles('"permissionMode"') },
+  { fact: "branch", texts: needles('"gitBranch"') },
+  { fact: "agentVersion", texts: needles('"version"') },
+] as const;
 
 /** A line before the newest prompt matters if its time is later, if it is about background work, or if it has a missing fact. */
-function mattersBefore({ fields }: ChatLine, bytes: Buffer, record: NativeRecord): boolean {
-  const { model, title, permission, branch, agentVersion } = record.facts;
-  const has = (texts: readonly Buffer[] = []): boolean => texts.some((text) => bytes.includes(text));
-  return (
-    model === null ||
-    (title === null && has(titles)) ||
-    (permission === null && has(permissionMode)) ||
-    (branch === null && has(gitBranch)) ||
-    (agentVersion === null && has(version)) ||
-    (record.cwd === null && has(cwd)) ||
-    has(always) ||
-    mayBeSince(textIn(fields, "timestamp") ?? "", bytes)
-  );
+function mattersBefore({ fields }: ChatLine, bytes: Buffer, { cwd, facts }: NativeRecord): boolean {
+  const has = (texts: readonly Buffer[]): boolean => texts.some((text) => bytes.includes(text));
+  const hasFact = inFacts.some(({ fact, texts }) => facts[fact] === null && has(texts));
+  const isNeeded = facts.model === null || hasFact || (cwd === null && has(inCwd)) || has(always);
+  return isNeeded || mayBeSince(textIn(fields, "timestamp") ?? "", bytes);
 }
 
+const timestamp = Buffer.from('"timestamp"');
 const isoLength = "2026-01-01T00:00:00.000Z".length;
 
 /** ISO times of equal length sort as texts do. */

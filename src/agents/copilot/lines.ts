@@ -1,7 +1,7 @@
 // Reads the events.jsonl of a Copilot session: its first lines, its last turn, its conversation.
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, textIn, textsIn, timeIn, words } from "../fields.ts";
+import { type Fields, fieldsIn, fieldsOf, listIn, lookUp, textIn, textsIn, timeIn, words } from "../fields.ts";
 import { callText, messageAt, needsOf, noLineFacts, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
 import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
@@ -208,29 +208,26 @@ function usageIn({ type, data }: CopilotEvent): LineFacts["usage"] {
 
 const tokenKeys: TokenKeys = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"];
 
+const contentIn = (data: Fields): string => textIn(data, "content") ?? "";
+
+const messages: Readonly<Record<string, { role: Message["role"]; text(data: Fields): string }>> = {
+  "user.message": { role: "user", text: contentIn },
+  "assistant.message": { role: "agent", text: contentIn },
+  "tool.execution_start": { role: "tool", text: (data) => callText(fieldsIn(data, "arguments"), ["command", "path"]) },
+  "tool.execution_complete": { role: "result", text: resultIn },
+  abort: { role: "note", text: (data) => textIn(data, "reason") ?? "aborted" },
+  "session.error": { role: "note", text: (data) => `failed: ${textIn(data, "message") ?? ""}` },
+  "session.compaction_complete": { role: "note", text: () => "earlier messages were summed up" },
+};
+
+function resultIn(data: Fields): string {
+  return textIn(fieldsIn(data, "result"), "content") ?? textIn(fieldsIn(data, "error"), "message") ?? "";
+}
+
 function messagesOf({ type, data, at, isSub }: CopilotEvent): Message[] {
-  if (isSub) return [];
-  const say = messageAt(at);
-  const tool = textIn(data, "toolName");
-  const content = textIn(data, "content") ?? "";
-  switch (type) {
-    case "user.message":
-      return [say("user", content)];
-    case "assistant.message":
-      return content === "" ? [] : [say("agent", content)];
-    case "tool.execution_start":
-      return [say("tool", callText(fieldsIn(data, "arguments"), ["command", "path"]), tool)];
-    case "tool.execution_complete": {
-      const result = textIn(fieldsIn(data, "result"), "content") ?? textIn(fieldsIn(data, "error"), "message");
-      return [say("result", result ?? "", tool)];
-    }
-    case "abort":
-      return [say("note", textIn(data, "reason") ?? "aborted")];
-    case "session.error":
-      return [say("note", `failed: ${textIn(data, "message") ?? ""}`)];
-    case "session.compaction_complete":
-      return [say("note", "earlier messages were summed up")];
-    default:
-      return [];
-  }
+  const known = isSub ? undefined : lookUp(messages, type);
+  if (known === undefined) return [];
+  const text = known.text(data);
+  const tool = type.startsWith("tool.") ? textIn(data, "toolName") : null;
+  return known.role === "agent" && text === "" ? [] : [messageAt(at)(known.role, text, tool)];
 }

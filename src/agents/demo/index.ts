@@ -64,12 +64,8 @@ function argvId(argv: readonly string[]): string | null {
 }
 
 function announced(fields: Fields): Partial<Announcement> {
-  return {
-    start: textIn(fields, "start"),
-    boot: textIn(fields, "boot"),
-    namespace: textIn(fields, "namespace"),
-    cwd: textIn(fields, "cwd"),
-  };
+  const text = (key: string): string | null => textIn(fields, key);
+  return { start: text("start"), boot: text("boot"), namespace: text("namespace"), cwd: text("cwd") };
 }
 
 function parseServerAnswer(text: string): Reading<ServedSession[]> {

@@ -8,7 +8,7 @@ import { commandOf, isGatewaysOwn, parseLine } from "./lines.ts";
 import { inputType, sessionIn, stateType } from "./store.ts";
 
 /** What the state of the last turn depends on. */
-interface LastTurn {
+interface GatewayTurn {
   /** The row of the session in its tables; null: it has none. */
   state: Fields | null;
   /** The oldest prompt that was accepted, and whose turn has not begun. */
@@ -30,7 +30,7 @@ export const parseRecord = recordParser<Fields>({
   open(record, file) {
     const { facts } = record;
     const noAnswer = { stopReason: null, answeredAt: null, endsInFailedCall: null };
-    const turn: LastTurn = { state: null, queued: null, promptedAt: null, ...noAnswer };
+    const turn: GatewayTurn = { state: null, queued: null, promptedAt: null, ...noAnswer };
     const answered = new Set<string>();
     let isPrompted = false;
     return {
@@ -108,7 +108,7 @@ const outcomes: Readonly<Record<string, Outcome>> = {
 };
 
 /** The status is that of the last run in a gateway. It does not describe a turn whose prompt came after the end of that run. */
-function turnOf(state: Fields, last: LastTurn, pending: Waiting | null): Turn {
+function turnOf(state: Fields, last: GatewayTurn, pending: Waiting | null): Turn {
   const { queued, promptedAt, stopReason, endsInFailedCall } = last;
   const status = textIn(state, "status");
   const endedAt = millisIn(state, "ended_at");
@@ -132,7 +132,7 @@ const answers: Readonly<Record<string, Outcome>> = {
 };
 
 /** The run has not begun; or it is `openclaw agent --local`, which writes no status: the last answer shows how it ended. */
-function turnWithoutRun({ stopReason, answeredAt }: LastTurn, since: number, doubt: TurnReason | null): Turn {
+function turnWithoutRun({ stopReason, answeredAt }: GatewayTurn, since: number, doubt: TurnReason | null): Turn {
   if (stopReason === null || stopReason === "toolUse") return { state: "open", since, doubt };
   const outcome = lookUp(answers, stopReason);
   if (outcome === undefined) return { state: "unclear", why: { code: "unknown-ending", text: stopReason } };

@@ -7,7 +7,7 @@ import type { Adapter, RecordFile } from "../adapter.ts";
 import { countIn, type Fields, fieldsOf, idOrNull, jsonIn, millisIn, textIn, words } from "../fields.ts";
 import { baseName, flagValue, plainWords } from "../process-argv.ts";
 import { unknownRecord } from "../record-parser.ts";
-import { costIn } from "../tokens.ts";
+import { costIn, tokensIn } from "../tokens.ts";
 import { opencodeInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { isSessionId, server } from "./server.ts";
@@ -135,7 +135,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
       prompt: promptIn(messages.get("first") ?? null),
       agentVersion: textIn(session, "version"),
       permission: textIn(session, "agent"),
-      tokens: tokensIn(session),
+      tokens: totalsIn(session),
       costUsd: costIn(session),
     },
     skippedLines: last?.parts.filter(({ data }) => data === null).length ?? 0,
@@ -155,13 +155,8 @@ function promptIn(first: MessageLine | null): string | null {
 }
 
 /** OpenCode's own totals; null before the first answer. Databases of older versions have no such columns. */
-function tokensIn(session: Fields): Tokens | null {
-  const count = (key: string): number => countIn(session, `tokens_${key}`) ?? 0;
-  const tokens = {
-    input: count("input"),
-    output: count("output") + count("reasoning"),
-    cacheRead: count("cache_read"),
-    cacheWrite: count("cache_write"),
-  };
+function totalsIn(session: Fields): Tokens | null {
+  const tokens = tokensIn(session, ["tokens_input", "tokens_output", "tokens_cache_read", "tokens_cache_write"]);
+  tokens.output += countIn(session, "tokens_reasoning") ?? 0;
   return Object.values(tokens).every((value) => value === 0) ? null : tokens;
 }

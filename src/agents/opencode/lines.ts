@@ -1,8 +1,9 @@
 // Parses one line of an OpenCode record into messages, tokens and refusals.
+import type { Tokens } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn, words } from "../fields.ts";
 import { callText, messageAt, noLineFacts } from "../record-lines.ts";
-import { costIn } from "../tokens.ts";
+import { costIn, tokensIn } from "../tokens.ts";
 
 const quietParts = words`step-start step-finish snapshot patch reasoning agent subtask compaction file`;
 
@@ -45,7 +46,7 @@ function partFacts(line: Fields, data: Fields, say: SayOne): LineFacts | null {
     return text === "" ? noLineFacts : say(role, text);
   }
   if (type === "step-finish") {
-    const usage = { key: textIn(line, "id") ?? "", tokens: tokensIn(fieldsIn(data, "tokens")) };
+    const usage = { key: textIn(line, "id") ?? "", tokens: stepTokens(fieldsIn(data, "tokens")) };
     return { ...noLineFacts, usage: { ...usage, model: textIn(line, "model"), costUsd: costIn(data) } };
   }
   if (type === "retry") {
@@ -55,15 +56,10 @@ function partFacts(line: Fields, data: Fields, say: SayOne): LineFacts | null {
   return quietParts.includes(type) ? noLineFacts : null;
 }
 
-const tokensIn = (tokens: Fields) => {
-  const cache = fieldsIn(tokens, "cache");
-  return {
-    input: countIn(tokens, "input") ?? 0,
-    output: (countIn(tokens, "output") ?? 0) + (countIn(tokens, "reasoning") ?? 0),
-    cacheRead: countIn(cache, "read") ?? 0,
-    cacheWrite: countIn(cache, "write") ?? 0,
-  };
-};
+function stepTokens(counts: Fields): Tokens {
+  const tokens = tokensIn({ ...counts, ...fieldsIn(counts, "cache") }, ["input", "output", "read", "write"]);
+  return { ...tokens, output: tokens.output + (countIn(counts, "reasoning") ?? 0) };
+}
 
 export const inputText = (input: Fields): string =>
   callText(input, ["command", "filePath", "path", "pattern", "url", "query", "description"]);

@@ -86,8 +86,7 @@ class Branch {
   isRead = false;
   /** The id of the next older entry of this branch; undefined: any entry. */
   private wanted: string | null | undefined;
-  private isCompacted = false;
-  private edited = new Set<string>();
+  private readonly newer: NewerEntries = { isCompacted: false, edited: new Set() };
 
   get isLost(): boolean {
     return typeof this.wanted === "string";
@@ -101,51 +100,59 @@ class Branch {
       return;
     }
     this.wanted = entry.parent;
-    if (this.turn === null) this.judge(entry);
-    else if (entry.role === "user" && this.turn.state === "open") this.close({ ...this.turn, since: entry.at });
+    if (this.turn === null) this.close(turnAfter(entry, this.newer));
+    else if (entry.role === "user") this.close({ state: "open", since: entry.at, doubt: null });
     if (entry.parent === null) this.isRead = true;
   }
 
-  private judge(entry: PiEntry): void {
-    const { type, role, at } = entry;
-    if (type === "compaction") this.isCompacted = true;
-    else if (type === "context_edit") this.edited.add(textIn(entry.fields, "targetId") ?? "");
-    else if (type === "branch_summary") this.close({ state: "closed", at, outcome: null });
-    else if (type === "custom_message" || role === "custom")
-      this.close({ state: "unclear", why: { code: "message-by-extension" } });
-    else if (type !== "message" || passive.includes(role)) return;
-    else if (role === "user") this.close({ state: "open", since: at, doubt: null });
-    else if (role === "toolResult") this.turn = { state: "open", since: null, doubt: null };
-    else if (role === "assistant") this.answered(entry);
-    else this.close({ state: "unclear", why: { code: "unknown-message", kind: role } });
-  }
-
-  private answered({ id, at, message }: PiEntry): void {
-    const reason = textIn(message, "stopReason") ?? "";
-    const error = textIn(message, "errorMessage") ?? "";
-    if (reason === "aborted" || (reason === "error" && abortedWords.test(error)))
-      this.close({ state: "closed", at, outcome: "interrupted" });
-    // 0.87 hides the failure from the model, and tries again.
-    else if (reason === "error" && id !== null && this.edited.has(id))
-      this.turn = { state: "open", since: null, doubt: null };
-    else if (reason === "error" && (this.isCompacted || !finalWords.test(error) || overflowWords.test(error)))
-      this.close({ state: "closed", at, outcome: "failed", doubt: { code: "may-retry" } });
-    else if (reason === "error")
-      this.close({
-        ...{ state: "closed", at, outcome: "failed" },
-        ...(error.startsWith("401") ? { needs: { kind: "login", text: error } } : {}),
-      });
-    else if (listIn(message, "content").some((part) => part["type"] === "toolCall"))
-      this.turn = { state: "open", since: null, doubt: null };
-    else if (reason === "stop") this.close({ state: "closed", at, outcome: "completed" });
-    else if (reason === "length") this.close({ state: "closed", at, outcome: null, doubt: { code: "may-continue" } });
-    else this.close({ state: "unclear", why: { code: "unknown-ending", text: reason } });
-  }
-
-  private close(turn: Turn): void {
+  private close(turn: Turn | null): void {
     this.turn = turn;
-    this.isRead = true;
+    this.isRead = turn !== null && turn !== inTurn;
   }
+}
+
+/** What newer entries of the branch say about an older one. */
+interface NewerEntries {
+  isCompacted: boolean;
+  edited: Set<string>;
+}
+
+/** The turn continues; its prompt is further back. */
+const inTurn: Turn = { state: "open", since: null, doubt: null };
+
+/** The state of the turn after this entry; null: the entry does not show it. */
+function turnAfter(entry: PiEntry, newer: NewerEntries): Turn | null {
+  const { type, role, at, fields } = entry;
+  if (type === "compaction") newer.isCompacted = true;
+  if (type === "context_edit") newer.edited.add(textIn(fields, "targetId") ?? "");
+  if (type === "branch_summary") return { state: "closed", at, outcome: null };
+  if (type === "custom_message" || role === "custom")
+    return { state: "unclear", why: { code: "message-by-extension" } };
+  if (type !== "message" || passive.includes(role)) return null;
+  if (role === "user") return { state: "open", since: at, doubt: null };
+  if (role === "toolResult") return inTurn;
+  return role === "assistant"
+    ? turnAfterAnswer(entry, newer)
+    : { state: "unclear", why: { code: "unknown-message", kind: role } };
+}
+
+function turnAfterAnswer({ id, at, message }: PiEntry, { isCompacted, edited }: NewerEntries): Turn {
+  const reason = textIn(message, "stopReason") ?? "";
+  const error = textIn(message, "errorMessage") ?? "";
+  if (reason === "aborted" || (reason === "error" && abortedWords.test(error)))
+    return { state: "closed", at, outcome: "interrupted" };
+  if (reason === "error") {
+    // 0.87 hides the failure from the model, and tries again.
+    if (id !== null && edited.has(id)) return inTurn;
+    const failed: Turn = { state: "closed", at, outcome: "failed" };
+    if (isCompacted || !finalWords.test(error) || overflowWords.test(error))
+      return { ...failed, doubt: { code: "may-retry" } };
+    return error.startsWith("401") ? { ...failed, needs: { kind: "login", text: error } } : failed;
+  }
+  if (listIn(message, "content").some((part) => part["type"] === "toolCall")) return inTurn;
+  if (reason === "stop") return { state: "closed", at, outcome: "completed" };
+  if (reason === "length") return { state: "closed", at, outcome: null, doubt: { code: "may-continue" } };
+  return { state: "unclear", why: { code: "unknown-ending", text: reason } };
 }
 
 /** Messages that belong to no turn. */
