@@ -4,6 +4,7 @@ import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
+import { flagValue } from "../argv.ts";
 import {
   type Fields,
   fieldsIn,
@@ -17,7 +18,6 @@ import {
   uuidOrNull,
   words,
 } from "../fields.ts";
-import { flagValue } from "../process-argv.ts";
 import { claudeInvocation } from "./invocation.ts";
 import { parseClaudeLine } from "./lines.ts";
 import { parseRecord } from "./record.ts";

@@ -2,11 +2,10 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue } from "../argv.ts";
 import { idOrNull, words } from "../fields.ts";
-import { baseName, flagValue } from "../process-argv.ts";
 import { clineInvocation } from "./invocation.ts";
-import { documents, parseLine } from "./lines.ts";
-import { isSessionId, parseAnnouncement, parseRecord } from "./record.ts";
+import { documents, isSessionId, parseAnnouncement, parseLine, parseRecord } from "./lines.ts";
 
 const sessionFile = { folder: "sessions/*", name: /^(?<id>\d{10,16}_[A-Za-z0-9]{1,32})\.json$/ };
 

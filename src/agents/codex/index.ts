@@ -2,8 +2,8 @@
 import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RepositoryRoots } from "../adapter.ts";
+import { baseName, plainWords } from "../argv.ts";
 import { isUuid, uuidOrNull, words } from "../fields.ts";
-import { baseName, plainWords } from "../process-argv.ts";
 import { unknownRecord } from "../record-parser.ts";
 import { codexInvocation } from "./invocation.ts";
 import { historyOf, parseLine, parseRollout } from "./record.ts";

@@ -2,8 +2,8 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue } from "../argv.ts";
 import { isUuid, uuidOrNull, words } from "../fields.ts";
-import { baseName, flagValue } from "../process-argv.ts";
 import { copilotInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
 

@@ -6,10 +6,32 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, Talk } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
+import { type Argv, argv, baseName, flagValue } from "../argv.ts";
 import { type Fields, fieldsOf, isUuid, listIn, textIn, uuidIn, uuidOrNull } from "../fields.ts";
-import { baseName, flagValue } from "../process-argv.ts";
-import { demoInvocation } from "./invocation.ts";
+import { commonFlags, type Invocation, type Order, sessionFlags, stopStep } from "../invocation.ts";
 import { parseLine, parseRecord, questionIn } from "./lines.ts";
+
+const demoInvocation: Invocation = {
+  chooseId: (uuid) => uuid,
+  promptBy: "stdin",
+  headless: (order) => argv`demo-agent -p ${sessionWords(order)} ${commonFlags(order, demoInvocation)}`,
+  interface: (order) => argv`demo-agent ${sessionWords(order)} ${commonFlags(order, demoInvocation)} idle`,
+  environmentFor: (home) => ({ DEMO_AGENT_HOME: home }),
+  scrubbed: /^DEMO_AGENT_SESSION$/,
+  sessionVariable: "DEMO_AGENT_SESSION",
+  announcedIn: () => null,
+  permissions: {
+    read: { flags: argv`--permission read`, effect: "changes-nothing" },
+    edit: { flags: argv`--permission edit`, effect: "edits-no-commands" },
+    bypass: { flags: argv`--permission bypass`, effect: "edits-and-runs" },
+  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "edits-and-runs", isBypass: true }) },
+  startFailures: [],
+  stopSignals: [stopStep("SIGINT", 5_000), stopStep("SIGTERM", 5_000)],
+  interrupt: () => ({ signal: "SIGINT" }),
+};
+
+const sessionWords = (order: Order): Argv => sessionFlags(order, (from, chosen) => argv`${chosen} --parent ${from}`);
 
 export const demo: Adapter = {
   agent: "demo",

@@ -2,11 +2,10 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue, nodeScript } from "../argv.ts";
 import { fieldsOf, textIn, uuidOrNull, words } from "../fields.ts";
-import { baseName, flagValue, nodeScript } from "../process-argv.ts";
 import { geminiInvocation } from "./invocation.ts";
-import { parseLine } from "./lines.ts";
-import { parseRecord } from "./record.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 
 export const gemini: Adapter = {
   agent: "gemini",

@@ -3,8 +3,7 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { openclawInvocation } from "./invocation.ts";
-import { parseLine } from "./lines.ts";
-import { parseRecord } from "./record.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 import { gateway, stateLock } from "./server.ts";
 import { isSessionId, store } from "./store.ts";
 

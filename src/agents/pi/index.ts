@@ -2,8 +2,8 @@
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue } from "../argv.ts";
 import { uuidOrNull } from "../fields.ts";
-import { baseName, flagValue } from "../process-argv.ts";
 import { piInvocation } from "./invocation.ts";
 import { idInName, parseLine, parseRecord, recordName } from "./lines.ts";
 

@@ -1,8 +1,8 @@
 // Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
 import type { Turn } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
+import { baseName } from "../argv.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, words } from "../fields.ts";
-import { baseName } from "../process-argv.ts";
 import { answerParts, messageAt, noLineFacts, textPartsOf, typedLine } from "../record-lines.ts";
 import { recordParser } from "../record-parser.ts";
 import { tokensIn } from "../tokens.ts";

@@ -4,8 +4,8 @@ import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
+import { baseName, flagValue, nodeScript } from "../argv.ts";
 import { countIn, type Fields, isUuid, textIn, uuidOrNull, words } from "../fields.ts";
-import { baseName, flagValue, nodeScript } from "../process-argv.ts";
 import { qwenInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
 
