@@ -80,31 +80,12 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export const isUuid = (text: string): boolean => uuid.test(text);
 
-export const uuidOrNull = (text: string | null): string | null => (text !== null && isUuid(text) ? text : null);
+export const idOrNull = (text: string | null, isId: (text: string) => boolean): string | null =>
+  text !== null && isId(text) ? text : null;
+
+export const uuidOrNull = (text: string | null): string | null => idOrNull(text, isUuid);
 
 export const uuidIn = (fields: Fields, key: string): string | null => uuidOrNull(textIn(fields, key));
 
-/** The value of a flag, given as `--flag value` or `--flag=value` before `--`. */
-export function flagValue(argv: readonly string[], ...flags: string[]): string | null {
-  for (const [index, argument] of argv.entries()) {
-    if (argument === "--") return null;
-    for (const flag of flags) {
-      if (argument === flag) return argv[index + 1] ?? null;
-      if (argument.startsWith(`${flag}=`)) return argument.slice(flag.length + 1);
-    }
-  }
-  return null;
-}
-
-export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
-
-/** The script that Node runs, and the arguments after it; null: another program. */
-export function nodeScript(
-  argv: readonly string[],
-  runtimes = /^(node|nodejs)$/,
-): { script: string; own: readonly string[] } | null {
-  if (!runtimes.test(baseName(argv[0] ?? ""))) return null;
-  let index = 1;
-  while (argv[index]?.startsWith("-")) index += /^(-r|--require|--import|--loader)$/.test(argv[index] ?? "") ? 2 : 1;
-  return { script: argv[index] ?? "", own: argv.slice(index + 1) };
-}
+/** words`a b` is ["a", "b"]. */
+export const words = ([text = ""]: TemplateStringsArray): string[] => text.split(" ");

@@ -2,6 +2,7 @@
 import type { Refusal, StartProblem } from "../core/failure.ts";
 import type { OwnSetting, PermissionEffect } from "../core/permission.ts";
 import { type Argv, argv, handedOn, noWords } from "./argv.ts";
+import { type Fields, fieldsOf, parsedFields, uuidIn } from "./fields.ts";
 
 /** What a launched agent may do; mapped to each agent's own flags. */
 export const permissions = ["read", "edit", "bypass"] as const;
@@ -100,6 +101,21 @@ export interface Invocation {
   /** How to end the turn of a live process: a signal, or keys for its terminal. Without a terminal (null), keys become SIGINT. */
   interrupt(argv: readonly string[], tty: string | null): { signal: NodeJS.Signals } | { keys: string };
 }
+
+/** The mode that the agent's settings name. The first file with a mode wins. */
+export const modeIn = (texts: readonly (string | null)[], find: (settings: Fields) => string | null): string | null =>
+  texts.map((text) => find(parsedFields(text) ?? {})).find((mode) => mode !== null) ?? null;
+
+/** The UUID under this key in a line of output of this type. */
+export function uuidInLine(line: unknown, type: string, key: string): string | null {
+  const fields = fieldsOf(line);
+  return fields?.["type"] === type ? uuidIn(fields, key) : null;
+}
+
+export const stopStep = (signal: NodeJS.Signals, patienceMs: number): Invocation["stopSignals"][number] => ({
+  signal,
+  patienceMs,
+});
 
 /** The model, the permission and a person's own arguments, in the form that most agents accept. */
 export function commonFlags(

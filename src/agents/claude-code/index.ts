@@ -1,20 +1,14 @@
 // Claude Code. Its README describes what it writes and how that was tested.
-import {
-  type Announcement,
-  emptyAnnouncement,
-  type NativeRecord,
-  noFacts,
-  type Succession,
-  type Waiting,
-} from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
+import type { Announcement, Succession, Waiting } from "../../core/evidence.ts";
 import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, AnnouncementFile, RecordFile } from "../adapter.ts";
+import type { Adapter } from "../adapter.ts";
+import { announcementFiles } from "../announcements.ts";
+import { flagValue } from "../argv.ts";
 import {
+  type Fields,
   fieldsIn,
   fieldsOf,
-  flagValue,
   isUuid,
   lookUp,
   millisIn,
@@ -22,11 +16,11 @@ import {
   textIn,
   uuidIn,
   uuidOrNull,
+  words,
 } from "../fields.ts";
-import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
 import { claudeInvocation } from "./invocation.ts";
 import { parseClaudeLine } from "./lines.ts";
-import { readClaudeHead, readClaudeTail } from "./record.ts";
+import { parseRecord } from "./record.ts";
 
 export const claudeCode: Adapter = {
   agent: "claude-code",
@@ -47,7 +41,7 @@ export const claudeCode: Adapter = {
   processNames: ["claude", "claude.exe"],
   environment: ["CLAUDE_CONFIG_DIR", "HOME"],
   records: [{ folder: "projects/*", name: /^(?<id>[0-9a-f-]{36})\.jsonl$/ }],
-  announcements: { folder: "sessions", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  announcements: announcementFiles("claude-code", "sessions", "sessionId", announced),
   countsDenied: true,
   // Most results contain `"is_error":false`: the key alone would be in nearly every line.
   countedIn: ['"usage"', '"totalCostUSD"', '"reject"', '"is_error":true'],
@@ -65,10 +59,7 @@ export const claudeCode: Adapter = {
 };
 
 /** Commands of the same binary that never have a session. */
-const helperCommands =
-  "daemon mcp agents stop logs attach config doctor update upgrade install plugin setup-token auth migrate-installer".split(
-    " ",
-  );
+const helperCommands = words`daemon mcp agents stop logs attach config doctor update upgrade install plugin setup-token auth migrate-installer`;
 
 function role(name: string, { argv, exe }: ProcessDetail): Role | null {
   const program = exe ?? "";
@@ -85,17 +76,13 @@ function argvId(argv: readonly string[]): string | null {
   return uuidOrNull(flagValue(argv, "--session-id") ?? resumed);
 }
 
-function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
-  const announced = announcedSession(file, "sessionId");
-  if (announced === null) return unknownAnnouncement("claude-code", file);
-  const fields = fieldsOf(file.value) ?? {};
+function announced(fields: Fields, session: string): Partial<Announcement> {
   const start = textIn(fields, "procStart");
   const domain = textIn(fields, "pidDomain") ?? "";
   const host = /^linux:([0-9a-f]{32}):/.exec(domain)?.[1];
   const status = textIn(fields, "status");
   const waitingFor = textIn(fields, "waitingFor");
-  return read({
-    ...emptyAnnouncement({ ...file, ...announced }),
+  return {
     // Ticks on Linux. On macOS it is a date in words, which cannot be compared exactly.
     start: start !== null && /^\d+$/.test(start) ? start : null,
     namespace: /(pid:\[\d+\])$/.exec(domain)?.[1] ?? null,
@@ -105,23 +92,16 @@ function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
     says: status === null ? null : { ...saying(status, waitingFor), since: millisIn(fields, "statusUpdatedAt") },
     waiting: status === "waiting" ? waitingOf(waitingFor) : null,
     background: status === "shell" ? { shells: 1, subagents: 0 } : null,
-    job: fields["kind"] === "bg" ? (textIn(fields, "jobId") ?? announced.session.slice(0, 8)) : null,
-  });
+    job: fields["kind"] === "bg" ? (textIn(fields, "jobId") ?? session.slice(0, 8)) : null,
+  };
 }
 
 function saying(status: string, waitingFor: string | null): Omit<NonNullable<Announcement["says"]>, "since"> {
-  switch (status) {
-    case "busy":
-      return { activity: "working", reason: null };
-    case "idle":
-      return { activity: "idle", reason: null };
-    case "shell":
-      return { activity: "idle", reason: { code: "background-shell" } };
-    case "waiting":
-      return { activity: "waiting", reason: waitingFor === null ? null : { code: "agent-says", text: waitingFor } };
-    default:
-      return { activity: "unclear", reason: { code: "agent-says", text: status } };
-  }
+  if (status === "busy") return { activity: "working", reason: null };
+  if (status === "idle") return { activity: "idle", reason: null };
+  if (status === "shell") return { activity: "idle", reason: { code: "background-shell" } };
+  if (status !== "waiting") return { activity: "unclear", reason: { code: "agent-says", text: status } };
+  return { activity: "waiting", reason: waitingFor === null ? null : { code: "agent-says", text: waitingFor } };
 }
 
 /** The record describes a dialog about a tool call. Other dialogs are described only by this text. */
@@ -135,30 +115,6 @@ function waitingOf(waitingFor: string | null): Waiting {
   };
   const kind = lookUp(kinds, waitingFor ?? "") ?? "other";
   return { kind, text: kind === "other" ? waitingFor : null, tool: null, options: [] };
-}
-
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const head = readClaudeHead(file);
-  const tail = readClaudeTail(file);
-  if (head.lines === 0 && isForeign(file, tail)) return unknownRecord("claude-code", file);
-  const { background, whole } = tail;
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: head.cwd ?? tail.cwd,
-    createdAt: head.createdAt,
-    lastMessageAt: tail.lastAt ?? head.createdAt,
-    pending: tail.pending,
-    background: whole || background.shells > 0 || background.subagents > 0 ? background : null,
-    facts: {
-      ...noFacts,
-      model: tail.model,
-      title: tail.title,
-      prompt: head.prompt,
-      branch: tail.branch,
-      agentVersion: tail.version,
-      permission: tail.permission ?? head.permission,
-    },
-  });
 }
 
 /** The history records `/clear` and `/resume <id>` with the session that the person leaves. */

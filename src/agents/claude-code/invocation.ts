@@ -1,8 +1,8 @@
 // How Claude Code is started, continued and ended. README.md describes what was tested.
 import type { OwnSetting, PermissionEffect } from "../../core/permission.ts";
 import { type Argv, argv } from "../argv.ts";
-import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order, sessionFlags } from "../invocation.ts";
+import { fieldsIn, lookUp, textIn } from "../fields.ts";
+import { commonFlags, type Invocation, modeIn, type Order, sessionFlags, stopStep } from "../invocation.ts";
 
 export const claudeInvocation: Invocation = {
   chooseId: (uuid) => uuid,
@@ -21,10 +21,7 @@ export const claudeInvocation: Invocation = {
       flags: argv`--permission-mode dontAsk --tools=Read,Glob,Grep,WebFetch,WebSearch,Agent`,
       effect: "reads-below",
     },
-    edit: {
-      flags: argv`--permission-mode acceptEdits`,
-      effect: "edits-below-simple-commands",
-    },
+    edit: { flags: argv`--permission-mode acceptEdits`, effect: "edits-below-simple-commands" },
     bypass: { flags: argv`--dangerously-skip-permissions`, effect: "everything" },
   },
   ownSetting: {
@@ -42,11 +39,7 @@ export const claudeInvocation: Invocation = {
       : null,
   startFailures: [
     // `"defaultMode": "bypassPermissions"` in its settings has the same result.
-    {
-      code: "bypass-as-root",
-      pattern: /cannot be used with root\/sudo privileges/,
-      variable: "IS_SANDBOX=1",
-    },
+    { code: "bypass-as-root", pattern: /cannot be used with root\/sudo privileges/, variable: "IS_SANDBOX=1" },
     { code: "no-such-session", pattern: /No conversation found with session ID/, isByDirectory: true },
     {
       code: "not-logged-in",
@@ -57,10 +50,7 @@ export const claudeInvocation: Invocation = {
     { code: "unknown-argument", pattern: /error: (unknown option|option .* is invalid)/ },
   ],
   // Each signal ends Claude Code within 0.3 s. SIGINT also ends the running tool, except in 2.1.197's interface.
-  stopSignals: [
-    { signal: "SIGINT", patienceMs: 5_000 },
-    { signal: "SIGTERM", patienceMs: 5_000 },
-  ],
+  stopSignals: [stopStep("SIGINT", 5_000), stopStep("SIGTERM", 5_000)],
   // `claude stop` accepts the short id of a job, not the id of its session.
   ownStop: (job) => argv`stop ${job}`,
   // SIGINT would end an interface, also during a turn.
@@ -72,10 +62,7 @@ const sessionWords = (order: Order): Argv =>
 
 /** The most specific settings win. */
 function judgeSettings(texts: readonly (string | null)[]): OwnSetting {
-  const modes = texts.map((text) =>
-    textIn(fieldsIn(fieldsOf(jsonIn({ text }, "text")) ?? {}, "permissions"), "defaultMode"),
-  );
-  const mode = modes.find((each) => each !== null) ?? "default";
+  const mode = modeIn(texts, (settings) => textIn(fieldsIn(settings, "permissions"), "defaultMode")) ?? "default";
   return { mode, effect: lookUp(effects, mode) ?? null, isBypass: mode === "bypassPermissions" };
 }
 

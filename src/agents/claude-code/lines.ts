@@ -1,13 +1,11 @@
 // Parses one line of a Claude Code transcript into messages, tokens, cost and refusals.
 import type { LineFacts, Message } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
-import { callText, contentText, firstQuestion, messageAt, tokensIn, typedLine } from "../record-lines.ts";
+import { type Fields, fieldsIn, fieldsOf, numberIn, textIn, timeIn, words } from "../fields.ts";
+import { blocksIn, callText, contentText, firstQuestion, messageAt, typedLine } from "../record-lines.ts";
+import { type TokenKeys, tokensIn } from "../tokens.ts";
 
 /** Lines about the session or the request, without a message. */
-const silentTypes =
-  "queue-operation attachment system file-history-snapshot mode permission-mode last-prompt ai-title agent-name summary custom-title api-request api-request-shape api-request-blob atis-latch tools-used cost-state tag progress".split(
-    " ",
-  );
+const silentTypes = words`queue-operation attachment system file-history-snapshot mode permission-mode last-prompt ai-title agent-name summary custom-title api-request api-request-shape api-request-blob atis-latch tools-used cost-state tag progress`;
 
 export const isClaudeType = (type: string): boolean =>
   type === "user" || type === "assistant" || silentTypes.includes(type);
@@ -34,7 +32,7 @@ function messagesIn(line: Fields, type: string, message: Fields): Message[] {
   if (type !== "user" && type !== "assistant") return [];
   if (line["isCompactSummary"] === true) return [say("note", "the conversation so far was compacted")];
   if (type === "user" && line["isMeta"] === true) return [];
-  return blocksOf(message).flatMap((block): Message[] => {
+  return blocksIn(message).flatMap((block): Message[] => {
     const text = block["type"] === "text" ? (textIn(block, "text") ?? "") : null;
     if (type === "assistant" && text !== null) return [say("agent", text)];
     if (type === "assistant")
@@ -93,20 +91,19 @@ function usageOf(message: Fields): LineFacts["usage"] {
   return { key, tokens: tokensIn(usage, tokenKeys), model };
 }
 
-const tokenKeys = {
-  ...{ input: "input_tokens", output: "output_tokens" },
-  ...{ cacheRead: "cache_read_input_tokens", cacheWrite: "cache_creation_input_tokens" },
-};
+const tokenKeys: TokenKeys = [
+  "input_tokens",
+  "output_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+];
 
 /** 2.1.325 marks a refusal; 2.1.197 only has these texts. Esc is an interruption, not a refusal. */
 function isDenied(line: Fields, message: Fields): boolean {
   if (fieldsOf(line["permissionDecision"])?.["decision"] === "reject") return true;
   if (line["toolDenialKind"] !== undefined) return false;
-  return blocksOf(message).some((block) => block["is_error"] === true && denials.test(contentText(block)));
+  return blocksIn(message).some((block) => block["is_error"] === true && denials.test(contentText(block)));
 }
-
-const blocksOf = (message: Fields): Fields[] =>
-  typeof message["content"] === "string" ? [{ type: "text", text: message["content"] }] : listIn(message, "content");
 
 /** A call of a tool that `--tools` left out counts as refused, too. */
 const denials =

@@ -1,60 +1,12 @@
 // Reads how far the last turn of a Claude Code transcript got. The interface of 2.1.197 sometimes writes an answer before its
 // prompt. So the order of the file does not count: the chain of parents does, from the newest line that is no other line's parent.
-import type { Background, Turn, Waiting } from "../../core/evidence.ts";
+import type { Background, NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
+import { type Reading, read } from "../../core/problem.ts";
 import type { RecordFile } from "../adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, listIn, textIn, timeIn } from "../fields.ts";
-import {
-  emptyTail,
-  firstQuestion,
-  firstRows,
-  needsOf,
-  type RecordTail,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import { firstQuestion, needsOf, typedLine } from "../record-lines.ts";
+import { firstRows, isForeign, openRecord, readableTurn, unknownRecord } from "../record-parser.ts";
 import { claudeCallText, isClaudeType, isInterfaceText, isInterruption, parseClaudeLine } from "./lines.ts";
-
-interface ClaudeHead {
-  lines: number;
-  cwd: string | null;
-  createdAt: number | null;
-  prompt: string | null;
-  permission: string | null;
-}
-
-const headLines = 60;
-
-export function readClaudeHead(file: RecordFile): ClaudeHead {
-  const head: ClaudeHead = { lines: 0, cwd: null, createdAt: null, prompt: null, permission: null };
-  for (const { row } of firstRows(file.forward(), headLines, typedLine)) {
-    if (row !== null) {
-      head.lines += 1;
-      head.createdAt ??= timeIn(row.fields, "timestamp");
-      head.cwd ??= textIn(row.fields, "cwd");
-      head.permission ??= textIn(row.fields, "permissionMode");
-      const [message] = parseClaudeLine(row.fields)?.messages ?? [];
-      if (message?.role === "user") head.prompt = message.text;
-    }
-    if (head.prompt !== null && head.cwd !== null) break;
-  }
-  return head;
-}
-
-export interface ClaudeTail extends RecordTail {
-  /** The file was read to its start. */
-  whole: boolean;
-  pending: Waiting | null;
-  background: Background;
-  model: string | null;
-  title: string | null;
-  permission: string | null;
-  branch: string | null;
-  version: string | null;
-  cwd: string | null;
-}
-
-/** The number of lines to read before the newest prompt: its answer may be among them. */
-const extraLines = 40;
 
 interface ChatLine {
   fields: Fields;
@@ -66,56 +18,96 @@ interface ChatLine {
   above: string | null;
 }
 
-export function readClaudeTail(file: RecordFile): ClaudeTail {
-  const tail: ClaudeTail = {
-    ...{ ...emptyTail, whole: true, pending: null, background: { shells: 0, subagents: 0 } },
-    ...{ model: null, title: null, permission: null, branch: null, version: null, cwd: null },
-  };
-  const collected: ChatLine[] = [];
+export function parseRecord(file: RecordFile): Reading<NativeRecord> {
+  const record = openRecord(file);
+  const { collected, queued, lines, isEmpty, isWhole } = readEnd(file, record);
+  const chain = chainOf(collected);
+  const calls = pendingCalls(chain);
+  const turn = judge(chain, queued);
+  // Claude asks about the oldest of several calls in one message.
+  const call = calls.at(-1);
+  if (turn.state === "open" && call !== undefined) {
+    record.pending = pendingOf(call);
+    // If all tools are allowed, only these two still ask.
+    const asks = record.facts.permission !== "bypassPermissions" || ["question", "plan"].includes(record.pending.kind);
+    turn.doubt = asks ? { code: "tool-call-pending" } : null;
+  }
+  record.turn = readableTurn(file, record, isEmpty, turn.state === "none" ? null : turn) ?? turn;
+  if (readHead(file, record) === 0 && isForeign(file, lines, isEmpty)) return unknownRecord("claude-code", file);
+  record.lastMessageAt ??= record.createdAt;
+  const background = backgroundOf(collected, calls);
+  if (isWhole || background.shells > 0 || background.subagents > 0) record.background = background;
+  return read(record);
+}
+
+const headLines = 60;
+
+/** Returns the number of lines that were understood. */
+function readHead(file: RecordFile, record: NativeRecord): number {
+  let lines = 0;
+  let directory: string | null = null;
+  for (const { row } of firstRows(file.forward(), headLines, typedLine)) {
+    if (row !== null) {
+      lines += 1;
+      record.createdAt ??= timeIn(row.fields, "timestamp");
+      directory ??= textIn(row.fields, "cwd");
+      record.facts.permission ??= textIn(row.fields, "permissionMode");
+      const [message] = parseClaudeLine(row.fields)?.messages ?? [];
+      if (message?.role === "user") record.facts.prompt = message.text;
+    }
+    if (record.facts.prompt !== null && directory !== null) break;
+  }
+  record.cwd = directory ?? record.cwd;
+  return lines;
+}
+
+/** The number of lines to read before the newest prompt: its answer may be among them. */
+const extraLines = 40;
+
+interface RecordEnd {
+  collected: ChatLine[];
+  /** The time of the newest prompt in the queue. */
+  queued: number | null;
+  /** The number of lines that were understood. */
+  lines: number;
+  isEmpty: boolean;
+  /** The file was read to its start. */
+  isWhole: boolean;
+}
+
+function readEnd(file: RecordFile, record: NativeRecord): RecordEnd {
+  const end: RecordEnd = { collected: [], queued: null, lines: 0, isEmpty: true, isWhole: true };
+  const { facts } = record;
   let extra = -1;
-  let queued: number | null = null;
   let mayMatter = (_line: Buffer): boolean => true;
   for (const line of file.backward((bytes) => mayMatter(bytes))) {
-    tail.empty = false;
+    end.isEmpty = false;
     if (extra >= 0) extra += 1;
-    if (extra > extraLines && tail.model !== null) {
-      tail.whole = false;
+    if (extra > extraLines && facts.model !== null) {
+      end.isWhole = false;
       break;
     }
     const typed = line.ok ? typedLine(line.value) : null;
     if (typed === null) {
-      if (extra < 0) tail.skipped += 1;
+      if (extra < 0) record.skippedLines += 1;
       continue;
     }
     const { type, fields } = typed;
-    tail.lines += 1;
-    if (!isClaudeType(type)) tail.unknown += 1;
+    end.lines += 1;
+    if (!isClaudeType(type)) record.unknownLines += 1;
     if (type === "ai-title" || type === "custom-title" || type === "summary")
-      tail.title ??= titleKeys.flatMap((key) => textIn(fields, key) ?? [])[0] ?? null;
-    if (type === "queue-operation" && fields["operation"] === "enqueue") queued ??= timeIn(fields, "timestamp");
-    tail.permission ??= textIn(fields, "permissionMode");
+      facts.title ??= titleKeys.flatMap((key) => textIn(fields, key) ?? [])[0] ?? null;
+    if (type === "queue-operation" && fields["operation"] === "enqueue") end.queued ??= timeIn(fields, "timestamp");
+    facts.permission ??= textIn(fields, "permissionMode");
     if (textIn(fields, "uuid") === null || fields["isSidechain"] === true) continue;
     const entry = entryOf(fields, type);
-    collected.push(entry);
-    noteFacts(tail, entry, type);
+    end.collected.push(entry);
+    noteFacts(record, entry, type);
     if (extra >= 0 || entry.kind !== "prompt") continue;
     extra = 0;
-    if (isRooted(collected, entry)) mayMatter = (bytes) => mattersBefore(entry, bytes, tail);
+    if (isRooted(end.collected, entry)) mayMatter = (bytes) => mattersBefore(entry, bytes, record);
   }
-  const chain = chainOf(collected);
-  tail.turn = judge(chain, queued);
-  const calls = pendingCalls(chain);
-  // Claude asks about the oldest of several calls in one message.
-  const call = calls.at(-1);
-  if (tail.turn.state === "open" && call !== undefined) {
-    tail.pending = pendingOf(call);
-    // If all tools are allowed, only these two still ask.
-    const asks = tail.permission !== "bypassPermissions" || ["question", "plan"].includes(tail.pending.kind);
-    tail.turn = { ...tail.turn, doubt: asks ? { code: "tool-call-pending" } : null };
-  }
-  tail.turn = unreadTurn(file, tail, tail.turn.state !== "none") ?? tail.turn;
-  tail.background = backgroundOf(collected, calls);
-  return tail;
+  return end;
 }
 
 const titleKeys = ["aiTitle", "customTitle", "title", "summary"];
@@ -138,29 +130,25 @@ function isRooted(collected: readonly ChatLine[], prompt: ChatLine): boolean {
   return collected.every((entry) => entry === prompt || entry.above === null || ids.has(entry.above));
 }
 
-const needle = (text: string): Buffer => Buffer.from(text);
-const always = ['"backgroundTaskId"', '"isAsync"', "<task-id>"].map(needle);
-const timestamp = needle('"timestamp"');
-const titles = ['"ai-title"', '"custom-title"', '"summary"'].map(needle);
-const [permissionMode, gitBranch, version, cwd] = ["permissionMode", "gitBranch", "version", "cwd"].map((key) =>
-  needle(`"${key}"`),
-);
+const needles = (...texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
+const always = needles('"backgroundTaskId"', '"isAsync"', "<task-id>");
+const inCwd = needles('"cwd"');
+const inFacts = [
+  { fact: "title", texts: needles('"ai-title"', '"custom-title"', '"summary"') },
+  { fact: "permission", texts: needles('"permissionMode"') },
+  { fact: "branch", texts: needles('"gitBranch"') },
+  { fact: "agentVersion", texts: needles('"version"') },
+] as const;
 
 /** A line before the newest prompt matters if its time is later, if it is about background work, or if it has a missing fact. */
-function mattersBefore({ fields }: ChatLine, bytes: Buffer, tail: ClaudeTail): boolean {
-  const has = (text: Buffer | undefined): boolean => text !== undefined && bytes.includes(text);
-  return (
-    tail.model === null ||
-    (tail.title === null && titles.some(has)) ||
-    (tail.permission === null && has(permissionMode)) ||
-    (tail.branch === null && has(gitBranch)) ||
-    (tail.version === null && has(version)) ||
-    (tail.cwd === null && has(cwd)) ||
-    always.some(has) ||
-    mayBeSince(textIn(fields, "timestamp") ?? "", bytes)
-  );
+function mattersBefore({ fields }: ChatLine, bytes: Buffer, { cwd, facts }: NativeRecord): boolean {
+  const has = (texts: readonly Buffer[]): boolean => texts.some((text) => bytes.includes(text));
+  const hasFact = inFacts.some(({ fact, texts }) => facts[fact] === null && has(texts));
+  const isNeeded = facts.model === null || hasFact || (cwd === null && has(inCwd)) || has(always);
+  return isNeeded || mayBeSince(textIn(fields, "timestamp") ?? "", bytes);
 }
 
+const timestamp = Buffer.from('"timestamp"');
 const isoLength = "2026-01-01T00:00:00.000Z".length;
 
 /** ISO times of equal length sort as texts do. */
@@ -175,13 +163,14 @@ function mayBeSince(time: string, bytes: Buffer): boolean {
   return false;
 }
 
-function noteFacts(tail: ClaudeTail, { fields, at }: ChatLine, type: string): void {
+function noteFacts(record: NativeRecord, { fields, at }: ChatLine, type: string): void {
+  const { facts } = record;
   const model = type === "assistant" ? textIn(fieldsIn(fields, "message"), "model") : null;
-  if (model !== null && model !== "<synthetic>") tail.model ??= model;
-  tail.branch ??= textIn(fields, "gitBranch");
-  tail.version ??= textIn(fields, "version");
-  tail.cwd ??= textIn(fields, "cwd");
-  if (type !== "attachment" && at !== null) tail.lastAt = Math.max(tail.lastAt ?? at, at);
+  if (model !== null && model !== "<synthetic>") facts.model ??= model;
+  facts.branch ??= textIn(fields, "gitBranch");
+  facts.agentVersion ??= textIn(fields, "version");
+  record.cwd ??= textIn(fields, "cwd");
+  if (type !== "attachment" && at !== null) record.lastMessageAt = Math.max(record.lastMessageAt ?? at, at);
 }
 
 /** Follows the parents from the newest line that is no other line's parent to the oldest line that was read. */

@@ -1,13 +1,12 @@
 // Codex CLI. Its README describes what it writes and how that was tested.
-import { type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, RecordFile, RepositoryRoots } from "../adapter.ts";
-import { baseName, type Fields, fieldsIn, fieldsOf, isUuid, textIn, timeIn, uuidIn, uuidOrNull } from "../fields.ts";
-import { isForeign, recordWithTail, unknownRecord } from "../record-lines.ts";
+import type { Adapter, RepositoryRoots } from "../adapter.ts";
+import { baseName, plainWords } from "../argv.ts";
+import { isUuid, uuidOrNull, words } from "../fields.ts";
+import { unknownRecord } from "../record-parser.ts";
 import { codexInvocation } from "./invocation.ts";
-import { parseLine, readHead, readTail } from "./record.ts";
+import { historyOf, parseLine, parseRollout } from "./record.ts";
 import { daemon } from "./server.ts";
 
 /** After a rewind in its interface a thread continues in a second file, `…-<id>_<uuid>.jsonl`. `.zst` files are compressed. */
@@ -48,22 +47,19 @@ export const codex: Adapter = {
   tokensInTail: true,
   countsDenied: false,
   countedIn: ['"thread_token_usage"'],
-  historyOf: (file) => uuidIn(readHead(file.forward()).meta, "forked_from_id"),
+  historyOf,
   trust: { files: (home) => [`${home}/config.toml`], mustAsk },
   role,
   announces: () => true,
   announcedIds: ({ lockedFiles }) => lockedFiles.flatMap((path) => writerLock.exec(path)?.[1] ?? []).filter(isUuid),
   argvId,
   home: (env) => env["CODEX_HOME"] || (env["HOME"] ? `${env["HOME"]}/.codex` : null),
-  parseRecord,
+  parseRecord: (file) => (file.path.endsWith(".zst") ? unknownRecord("codex", file, "compressed") : parseRollout(file)),
   parseLine,
   invocation: codexInvocation,
 };
 
-const helpers =
-  "agents login logout mcp plugin remote-control completion update doctor sandbox debug apply a queue archive unarchive delete migrate-rollouts migrate-nfs-db cloud exec-server features help".split(
-    " ",
-  );
+const helpers = words`agents login logout mcp plugin remote-control completion update doctor sandbox debug apply a queue archive unarchive delete migrate-rollouts migrate-nfs-db cloud exec-server features help`;
 
 function role(name: string, { argv }: ProcessDetail): Role | null {
   if (!processNames.includes(name)) return null;
@@ -71,7 +67,7 @@ function role(name: string, { argv }: ProcessDetail): Role | null {
   // Codex starts itself under other names, inside its sandbox and to patch files.
   if (!/^codex(-x86_64-|-aarch64-|$)/.test(baseName(argv[0] ?? "")) || argv[1]?.startsWith("--codex-run-as-"))
     return "helper";
-  const [command = "", more] = words(argv);
+  const [command = "", more] = plainWords(argv, flagsWithValue);
   if (command === "app-server" || command === "mcp-server") return more === undefined ? "server" : "helper";
   return helpers.includes(command) ? "helper" : "agent";
 }
@@ -81,26 +77,11 @@ function role(name: string, { argv }: ProcessDetail): Role | null {
  * daemon, still be at a dialog, or have switched to another session: there only the lock counts.
  */
 function argvId(argv: readonly string[]): string | null {
-  const [command, more, id = ""] = words(argv);
+  const [command, more, id = ""] = plainWords(argv, flagsWithValue);
   return (command === "exec" || command === "e") && more === "resume" ? uuidOrNull(id) : null;
 }
 
-const flagsWithValue =
-  "-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o --output-last-message --listen".split(
-    " ",
-  );
-
-/** The arguments without options and their values. */
-function words(argv: readonly string[]): string[] {
-  const found: string[] = [];
-  for (let index = 1; index < argv.length; index += 1) {
-    const argument = argv[index] ?? "";
-    if (argument === "--") return [...found, ...argv.slice(index + 1)];
-    if (flagsWithValue.includes(argument)) index += 1;
-    else if (!argument.startsWith("-") || argument === "-") found.push(argument);
-  }
-  return found;
-}
+const flagsWithValue = words`-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o --output-last-message --listen`;
 
 /** Codex asks whether to trust a directory only in its interface, inside a repository, and only about its own directory. */
 function mustAsk(config: string, { detail }: ProcessRow, repository: RepositoryRoots | null): boolean {
@@ -108,44 +89,7 @@ function mustAsk(config: string, { detail }: ProcessRow, repository: RepositoryR
   if (argv === null || repository === null) return false;
   const elsewhere = /^(-C|--cd|--worktree|--remote)(=|$)/;
   if (argv.some((argument) => elsewhere.test(argument))) return false;
-  if (["exec", "e", "review"].includes(words(argv)[0] ?? "")) return false;
+  if (["exec", "e", "review"].includes(plainWords(argv, flagsWithValue)[0] ?? "")) return false;
   const places = [detail?.cwd, repository.root, repository.main];
   return !places.some((place) => place != null && (config.includes(`"${place}"`) || config.includes(`'${place}'`)));
-}
-
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  if (file.path.endsWith(".zst")) return unknownRecord("codex", file, "compressed");
-  const { meta, prompt, ...head } = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("codex", file);
-  const context = tail.context ?? head.context;
-  const [approval, sandbox] = [textIn(context, "approval_policy"), textIn(fieldsIn(context, "sandbox_policy"), "type")];
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: textIn(context, "cwd") ?? textIn(meta, "cwd"),
-    createdAt: timeIn(meta, "timestamp") ?? head.at,
-    waiting: tail.waiting,
-    pending: tail.pending,
-    parent: uuidIn(meta, "forked_from_id"),
-    subagentOf: subagentOf(file.id, meta, tail.root),
-    facts: {
-      ...noFacts,
-      model: textIn(context, "model"),
-      prompt,
-      branch: textIn(fieldsIn(meta, "git"), "branch"),
-      agentVersion: textIn(meta, "cli_version"),
-      permission: [approval, sandbox].filter((word) => word !== null).join(", ") || null,
-      tokens: tail.tokens,
-    },
-    ...(/_[0-9a-f-]{36}\.jsonl$/.test(file.path) ? { isSegment: true } : {}),
-  });
-}
-
-/** The main session of a subagent, from the record's first line; if that line is broken, the session that the tokens count for. */
-function subagentOf(id: string, meta: Fields, counted: string | null): string | null {
-  const subagent = fieldsIn(meta, "source")["subagent"];
-  const isOne = meta["thread_source"] === "subagent" || subagent !== undefined || meta["id"] === undefined;
-  const spawner = uuidIn(fieldsIn(fieldsOf(subagent) ?? {}, "thread_spawn"), "parent_thread_id");
-  const root = [uuidIn(meta, "session_id"), spawner, counted].find((other) => other !== null && other !== id);
-  return isOne ? (root ?? null) : null;
 }

@@ -1,8 +1,8 @@
 // How Codex is started, continued and ended. README.md describes what was tested.
 import type { OwnSetting, PermissionEffect } from "../../core/permission.ts";
 import { type Argv, argv, noWords } from "../argv.ts";
-import { fieldsOf, lookUp, uuidIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order } from "../invocation.ts";
+import { lookUp } from "../fields.ts";
+import { commonFlags, type Invocation, type Order, stopStep, uuidInLine } from "../invocation.ts";
 
 export const codexInvocation: Invocation = {
   chooseId: null,
@@ -19,24 +19,12 @@ export const codexInvocation: Invocation = {
     /^CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI|VERSION|APPLY_PATCH_PRESERVE_LINE_ENDINGS|MANAGED_.*|SANDBOX.*)$/,
   // Not CODEX_THREAD_ID: in the tools of a subagent that is the subagent's id.
   sessionVariable: "CODEX_SESSION_ID",
-  announcedIn(line) {
-    const fields = fieldsOf(line);
-    return fields?.["type"] === "thread.started" ? uuidIn(fields, "thread_id") : null;
-  },
+  announcedIn: (line) => uuidInLine(line, "thread.started", "thread_id"),
   // `exec` never asks for approval, even if approval_policy tells it to.
   permissions: {
-    read: {
-      flags: argv`--sandbox read-only`,
-      effect: "read-only-sandbox",
-    },
-    edit: {
-      flags: argv`--sandbox workspace-write`,
-      effect: "workspace-sandbox",
-    },
-    bypass: {
-      flags: argv`--dangerously-bypass-approvals-and-sandbox`,
-      effect: "no-sandbox",
-    },
+    read: { flags: argv`--sandbox read-only`, effect: "read-only-sandbox" },
+    edit: { flags: argv`--sandbox workspace-write`, effect: "workspace-sandbox" },
+    bypass: { flags: argv`--dangerously-bypass-approvals-and-sandbox`, effect: "no-sandbox" },
   },
   ownSetting: { files: (home) => [`${home}/config.toml`], judge: judgeConfig },
   startFailures: [
@@ -55,10 +43,7 @@ export const codexInvocation: Invocation = {
   ],
   // `exec` and its tool end at once. After its last answer `exec` stays for 5 s (seen without network), also after SIGINT. A
   // signal kills an interface, but not its tool, nor a turn that runs in the daemon.
-  stopSignals: [
-    { signal: "SIGINT", patienceMs: 8_000 },
-    { signal: "SIGTERM", patienceMs: 2_000 },
-  ],
+  stopSignals: [stopStep("SIGINT", 8_000), stopStep("SIGTERM", 2_000)],
   // SIGINT would kill an interface.
   interrupt: (argv) => (argv.includes("exec") || argv.includes("e") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };

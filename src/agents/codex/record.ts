@@ -1,21 +1,10 @@
 // Reads a Codex rollout: its first lines, its last turn, its conversation.
-import type { NativeRecord, Tokens, Turn, Waiting } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn, textsIn, timeIn, uuidIn } from "../fields.ts";
-import {
-  contentText,
-  emptyTail,
-  firstQuestion,
-  firstRows,
-  lastRows,
-  messageAt,
-  needsOf,
-  noLineFacts,
-  type RecordTail,
-  tokensWithoutCache,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import type { Tokens, Turn, Waiting } from "../../core/evidence.ts";
+import type { LineFacts, Message, RecordFile } from "../adapter.ts";
+import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
+import { contentText, firstQuestion, messageAt, needsOf, noLineFacts, typedLine } from "../record-lines.ts";
+import { firstRows, recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface RolloutLine {
   type: string;
@@ -32,86 +21,96 @@ function rowOf(value: unknown): RolloutLine | null {
   return { type: line.type, kind: textIn(payload, "type") ?? "", payload, at: timeIn(line.fields, "timestamp") };
 }
 
-const headLines = 40;
-
-interface CodexHead {
-  /** `meta` and `context` are empty if their line is broken or not among the first lines. */
-  meta: Fields;
-  context: Fields;
-  prompt: string | null;
-  at: number | null;
-}
-
-export function readHead(lines: Iterable<Line>): CodexHead {
-  const head: CodexHead = { meta: {}, context: {}, prompt: null, at: null };
-  for (const { row, index } of firstRows(lines, headLines, rowOf)) {
-    head.at ??= row?.at ?? null;
-    if (row?.type === "session_meta" && index === 0) head.meta = row.payload;
-    if (row?.type === "turn_context") head.context = row.payload;
-    if (row !== null && isUserMessage(row)) head.prompt ??= contentText(row.payload);
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
-
-interface CodexTail extends RecordTail {
-  waiting: NativeRecord["waiting"];
-  pending: Waiting | null;
-  context: Fields | null;
-  tokens: Tokens | null;
-  /** The session that the tokens are counted for; for a subagent, the session that its own session belongs to. */
-  root: string | null;
-}
-
 /** Before the last mark of a turn, only lines of these types are parsed. */
 const factTypes = ['"turn_context"', '"token_usage_record"'].map((type) => Buffer.from(type));
 
 /** Lines and events without a message. */
 const notMessages = ["session_meta", "world_state", "turn_context", "thread_settings_applied", "token_count"];
 
-/** Reads from the end back to the last mark of a turn. A broken line on the way makes the turn unclear. */
-export function readTail(file: RecordFile): CodexTail {
-  const tail: CodexTail = { ...emptyTail, context: null, tokens: null, root: null, waiting: null, pending: null };
-  const answered = new Set<string>();
-  let oldestPending: RolloutLine | null = null;
-  let mark: RolloutLine | null = null;
-  const search = {
-    parse: rowOf,
-    isTurnFound: () => mark !== null,
-    hasAllFacts: () => tail.context !== null && tail.tokens !== null,
-    mayMatter: (bytes: Buffer) => mark === null || factTypes.some((type) => bytes.includes(type)),
-  };
-  for (const row of lastRows(file, tail, search)) {
-    if (row.type === "turn_context") tail.context ??= row.payload;
-    tail.tokens ??= tokensIn(row);
-    if (row.type === "token_usage_record") tail.root ??= uuidIn(row.payload, "session_id");
-    if (mark !== null) continue;
-    if (!isKnown(row)) tail.unknown += 1;
-    if (!notMessages.includes(row.type) && !notMessages.includes(row.kind)) tail.lastAt ??= row.at;
-    const call = row.type === "response_item" ? textIn(row.payload, "call_id") : null;
-    if (call !== null && row.kind.endsWith("_output")) answered.add(call);
-    else if (call !== null && row.kind.endsWith("_call") && !answered.has(call)) oldestPending = row;
-    if (row.type === "event_msg" && turnMarks.includes(row.kind)) mark = row;
-  }
-  tail.turn = unreadTurn(file, tail, mark !== null) ?? turnOf(mark, oldestPending, tail);
-  if (tail.turn.state === "open" && oldestPending !== null) {
-    tail.pending = callOf(oldestPending.payload);
-    // Codex asks a person only in plan mode. Otherwise it answers such a call itself, with an error.
-    const asks = tail.pending.kind === "question" && mark?.payload["collaboration_mode_kind"] === "plan";
-    if (asks) tail.waiting = { ...tail.pending, since: oldestPending.at };
-  }
-  return tail;
+/** Reads from the end back to the last mark of a turn. */
+export const parseRollout = recordParser<RolloutLine>({
+  agent: "codex",
+  parse: rowOf,
+  isKnown,
+  headLines: 40,
+  open(record, { id, path }) {
+    const { facts } = record;
+    const answered = new Set<string>();
+    let oldestPending: RolloutLine | null = null;
+    let mark: RolloutLine | null = null;
+    let meta: Fields = {};
+    let context: Fields | null = null;
+    let root: string | null = null;
+    return {
+      isTurnFound: () => mark !== null,
+      hasAllFacts: () => context !== null && facts.tokens !== null,
+      mayMatter: (bytes) => mark === null || factTypes.some((type) => bytes.includes(type)),
+      fact(row) {
+        if (row.type === "turn_context") context ??= row.payload;
+        if (row.type === "token_usage_record") root ??= uuidIn(row.payload, "session_id");
+        facts.tokens ??= tokensIn(row);
+      },
+      add(row) {
+        if (!notMessages.includes(row.type) && !notMessages.includes(row.kind)) record.lastMessageAt ??= row.at;
+        const call = row.type === "response_item" ? textIn(row.payload, "call_id") : null;
+        if (call !== null && row.kind.endsWith("_output")) answered.add(call);
+        else if (call !== null && row.kind.endsWith("_call") && !answered.has(call)) oldestPending = row;
+        if (row.type === "event_msg" && turnMarks.includes(row.kind)) mark = row;
+      },
+      turn: () => mark && turnOf(mark, oldestPending, context),
+      missing: () => (record.lastMessageAt === null ? null : { code: "no-turn-mark" }),
+      first(row, index) {
+        record.createdAt ??= row.at;
+        if (row.type === "session_meta" && index === 0) meta = row.payload;
+        if (row.type === "turn_context") context ??= row.payload;
+        if (isUserMessage(row)) facts.prompt = contentText(row.payload);
+      },
+      finish() {
+        const settings = context ?? {};
+        if (record.turn.state === "open" && oldestPending !== null) {
+          record.pending = callOf(oldestPending.payload);
+          // Codex asks a person only in plan mode. Otherwise it answers such a call itself, with an error.
+          const asks = record.pending.kind === "question" && mark?.payload["collaboration_mode_kind"] === "plan";
+          if (asks) record.waiting = { ...record.pending, since: oldestPending.at };
+        }
+        record.cwd = textIn(settings, "cwd") ?? textIn(meta, "cwd");
+        record.createdAt = timeIn(meta, "timestamp") ?? record.createdAt;
+        record.parent = uuidIn(meta, "forked_from_id");
+        record.subagentOf = subagentOf(id, meta, root);
+        if (/_[0-9a-f-]{36}\.jsonl$/.test(path)) record.isSegment = true;
+        facts.model = textIn(settings, "model");
+        facts.branch = textIn(fieldsIn(meta, "git"), "branch");
+        facts.agentVersion = textIn(meta, "cli_version");
+        const sandbox = textIn(fieldsIn(settings, "sandbox_policy"), "type");
+        const rules = [textIn(settings, "approval_policy"), sandbox].filter((word) => word !== null);
+        facts.permission = rules.join(", ") || null;
+        return null;
+      },
+    };
+  },
+});
+
+/** The main session of a subagent, from the record's first line; if that line is broken, the session that the tokens count for. */
+function subagentOf(id: string, meta: Fields, counted: string | null): string | null {
+  const subagent = fieldsIn(meta, "source")["subagent"];
+  const isOne = meta["thread_source"] === "subagent" || subagent !== undefined || meta["id"] === undefined;
+  const spawner = uuidIn(fieldsIn(fieldsOf(subagent) ?? {}, "thread_spawn"), "parent_thread_id");
+  const root = [uuidIn(meta, "session_id"), spawner, counted].find((other) => other !== null && other !== id);
+  return isOne ? (root ?? null) : null;
+}
+
+/** The session whose history a fork continues. */
+export function historyOf(file: RecordFile): string | null {
+  const [first] = firstRows(file.forward(), 1, rowOf);
+  return first?.row?.type === "session_meta" ? uuidIn(first.row.payload, "forked_from_id") : null;
 }
 
 const turnMarks = ["task_started", "task_complete", "turn_aborted"];
 
-function turnOf(mark: RolloutLine | null, pending: RolloutLine | null, tail: CodexTail): Turn {
-  if (mark === null)
-    return tail.lastAt === null ? { state: "none" } : { state: "unclear", why: { code: "no-turn-mark" } };
-  const { kind, payload, at } = mark;
+function turnOf({ kind, payload, at }: RolloutLine, pending: RolloutLine | null, context: Fields | null): Turn {
   if (kind === "task_started") {
     // With this policy Codex never waits for an approval: a pending call is a running tool.
-    const neverAsks = tail.context?.["approval_policy"] === "never";
+    const neverAsks = context?.["approval_policy"] === "never";
     return { state: "open", since: at, doubt: pending === null || neverAsks ? null : { code: "tool-call-pending" } };
   }
   if (kind === "turn_aborted")
@@ -146,23 +145,16 @@ function commandOf(payload: Fields): string {
 const tokensIn = ({ type, payload }: RolloutLine): Tokens | null =>
   tokensWithoutCache(fieldsIn(type === "token_usage_record" ? payload : {}, "thread_token_usage"), tokenKeys);
 
-const tokenKeys = {
-  ...{ input: "input_tokens", output: "output_tokens" },
-  ...{ cacheRead: "cached_input_tokens", cacheWrite: "cache_write_input_tokens" },
-};
+const tokenKeys: TokenKeys = ["input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"];
 
-const lineTypes = "session_meta event_msg response_item world_state turn_context token_usage_record compacted".split(
-  " ",
-);
-const itemKinds = "message reasoning function_call custom_tool_call function_call_output custom_tool_call_output".split(
-  " ",
-);
+const lineTypes = words`session_meta event_msg response_item world_state turn_context token_usage_record compacted`;
+const itemKinds = words`message reasoning function_call custom_tool_call function_call_output custom_tool_call_output`;
 const eventKinds = [...turnMarks, "item_completed", "token_count", "thread_settings_applied"];
 
-const isKnown = ({ type, kind }: RolloutLine): boolean =>
-  lineTypes.includes(type) &&
-  (type !== "response_item" || itemKinds.includes(kind)) &&
-  (type !== "event_msg" || eventKinds.includes(kind));
+function isKnown({ type, kind }: RolloutLine): boolean {
+  if (type === "response_item") return itemKinds.includes(kind);
+  return type === "event_msg" ? eventKinds.includes(kind) : lineTypes.includes(type);
+}
 
 export function parseLine(value: unknown): LineFacts | null {
   const row = rowOf(value);

@@ -1,13 +1,11 @@
 // GitHub Copilot CLI. Its README describes what it writes and how that was tested.
-import { type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, RecordFile } from "../adapter.ts";
-import { baseName, flagValue, isUuid, uuidOrNull } from "../fields.ts";
-import { isForeign, recordWithTail, unknownRecord } from "../record-lines.ts";
+import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue } from "../argv.ts";
+import { isUuid, uuidOrNull, words } from "../fields.ts";
 import { copilotInvocation } from "./invocation.ts";
-import { parseLine, readHead, readTail } from "./lines.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 
 const session = /^(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 /** The process that has the session holds a kernel lock on it. */
@@ -49,10 +47,7 @@ export const copilot: Adapter = {
   invocation: copilotInvocation,
 };
 
-const commands =
-  "app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion".split(
-    " ",
-  );
+const commands = words`app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion`;
 const servers = ["--acp", "--server", "--headless", "--environment-host", "--ahp-host"];
 
 function role(name: string, { argv, exe }: ProcessDetail): Role | null {
@@ -77,39 +72,4 @@ const ownWords = (argv: readonly string[]): string[] =>
 /** These options also accept names and beginnings of ids: only a whole id counts. */
 function argvId(argv: readonly string[]): string | null {
   return uuidOrNull(flagValue(ownWords(argv), "--session-id", "--resume", "-r"));
-}
-
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const head = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("copilot", file);
-  const workspace = flatYaml(file.beside("workspace.yaml") ?? "");
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: workspace["cwd"] ?? head.cwd,
-    createdAt: head.at,
-    waiting: tail.waiting,
-    background: tail.subagents > 0 ? { shells: 0, subagents: tail.subagents } : null,
-    facts: {
-      ...noFacts,
-      model: tail.model ?? head.model,
-      title: workspace["name"] ?? null,
-      prompt: head.prompt,
-      branch: workspace["branch"] ?? null,
-      agentVersion: head.version,
-    },
-  });
-}
-
-/** The `key: text` lines of a small YAML file, with or without simple quotes. Other lines are left out. */
-function flatYaml(text: string): Record<string, string> {
-  const found: [string, string][] = [];
-  for (const line of text.split("\n")) {
-    const [, key, value = ""] = /^([a-z_]+): +(\S.*?)\s*$/.exec(line) ?? [];
-    const [, single] = /^'(.*)'$/.exec(value) ?? [];
-    const [, double] = /^"([^"\\]*)"$/.exec(value) ?? [];
-    if (key === undefined || (/^["'|>&*!{[]/.test(value) && (single ?? double) === undefined)) continue;
-    found.push([key, single?.replaceAll("''", "'") ?? double ?? value]);
-  }
-  return Object.fromEntries(found);
 }

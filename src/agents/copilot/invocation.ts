@@ -1,7 +1,6 @@
 // How Copilot is started, continued and ended. README.md describes what was tested.
 import { type Argv, argv, handedOn, noWords } from "../argv.ts";
-import { fieldsOf, uuidIn } from "../fields.ts";
-import type { Invocation, Order } from "../invocation.ts";
+import { type Invocation, type Order, stopStep, uuidInLine } from "../invocation.ts";
 
 export const copilotInvocation: Invocation = {
   chooseId: (uuid) => uuid,
@@ -15,26 +14,14 @@ export const copilotInvocation: Invocation = {
   scrubbed: /^COPILOT_(AGENT_SESSION_ID|CLI|LOADER_PID|CLI_BINARY_VERSION|CLI_RESOLVED_DIST_DIR)$/,
   sessionVariable: "COPILOT_AGENT_SESSION_ID",
   // Only the last line of the output has the id.
-  announcedIn(line) {
-    const fields = fieldsOf(line);
-    return fields?.["type"] === "result" ? uuidIn(fields, "sessionId") : null;
-  },
+  announcedIn: (line) => uuidInLine(line, "result", "sessionId"),
   permissions: {
-    read: {
-      flags: argv`--deny-tool=write --deny-tool=shell`,
-      effect: "reads-below",
-    },
-    edit: {
-      flags: argv`--allow-tool=write`,
-      effect: "edits-approved-commands",
-    },
+    read: { flags: argv`--deny-tool=write --deny-tool=shell`, effect: "reads-below" },
+    edit: { flags: argv`--allow-tool=write`, effect: "edits-approved-commands" },
     bypass: { flags: argv`--allow-all`, effect: "everything" },
   },
   // The mode in its settings applies only to interfaces. Approvals that were saved for the directory also apply without an interface.
-  ownSetting: {
-    files: () => [],
-    judge: () => ({ mode: null, effect: "approved-only", isBypass: false }),
-  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "approved-only", isBypass: false }) },
   startFailures: [
     {
       code: "not-logged-in",
@@ -46,10 +33,7 @@ export const copilotInvocation: Invocation = {
     { code: "unknown-argument", pattern: /Invalid command format|error: unexpected argument|error: invalid value/ },
   ],
   // Both signals end Copilot and its tools cleanly. On a busy host that took 4 s.
-  stopSignals: [
-    { signal: "SIGTERM", patienceMs: 8_000 },
-    { signal: "SIGINT", patienceMs: 2_000 },
-  ],
+  stopSignals: [stopStep("SIGTERM", 8_000), stopStep("SIGINT", 2_000)],
   // Ctrl-C interrupts the turn. Esc would have to be pressed twice, and not too fast. SIGINT would end an interface.
   interrupt: () => ({ keys: "C-c" }),
 };

@@ -1,20 +1,10 @@
 // Reads the events.jsonl of a Copilot session: its first lines, its last turn, its conversation.
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
-import { type Fields, fieldsIn, fieldsOf, listIn, textIn, textsIn, timeIn } from "../fields.ts";
-import {
-  callText,
-  emptyTail,
-  firstRows,
-  lastRows,
-  messageAt,
-  needsOf,
-  noLineFacts,
-  type RecordTail,
-  tokensWithoutCache,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import type { LineFacts, Message } from "../adapter.ts";
+import { type Fields, fieldsIn, fieldsOf, listIn, lookUp, textIn, textsIn, timeIn, words } from "../fields.ts";
+import { callText, messageAt, needsOf, noLineFacts, typedLine } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface CopilotEvent {
   type: string;
@@ -31,41 +21,9 @@ function rowOf(value: unknown): CopilotEvent | null {
   return { type, data: fieldsIn(fields, "data"), at: timeIn(fields, "timestamp"), isSub: fields["agentId"] != null };
 }
 
-const headLines = 20;
-
-interface CopilotHead {
-  at: number | null;
-  cwd: string | null;
-  model: string | null;
-  version: string | null;
-  prompt: string | null;
-}
-
-export function readHead(lines: Iterable<Line>): CopilotHead {
-  const head: CopilotHead = { at: null, cwd: null, model: null, version: null, prompt: null };
-  for (const { row, index } of firstRows(lines, headLines, rowOf)) {
-    if (row?.type === "session.start" && index === 0) {
-      head.at = timeIn(row.data, "startTime") ?? row.at;
-      head.cwd = textIn(fieldsIn(row.data, "context"), "cwd");
-      head.model = textIn(row.data, "selectedModel");
-      head.version = textIn(row.data, "copilotVersion");
-    }
-    if (row?.type === "user.message" && isFromPerson(row)) head.prompt ??= textIn(row.data, "content");
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
-
 /** Messages that a person did not write have another source. */
 const isFromPerson = ({ data, isSub }: CopilotEvent): boolean =>
   !isSub && (textIn(data, "source") ?? "user") === "user";
-
-interface CopilotTail extends RecordTail {
-  waiting: NativeRecord["waiting"];
-  /** The subagents that began in the last turn and have not ended. */
-  subagents: number;
-  model: string | null;
-}
 
 /** The lines after the last prompt. Answers and ends count only after the last request to the model. */
 interface LastTurn {
@@ -82,29 +40,68 @@ interface LastTurn {
   asks: CopilotEvent | null;
 }
 
-/** Reads from the end back to the last prompt. A broken line on the way makes the turn unclear. */
-export function readTail(file: RecordFile): CopilotTail {
-  const tail: CopilotTail = { ...emptyTail, waiting: null, subagents: 0, model: null };
-  const turn: LastTurn = {
-    ...{ prompt: null, begun: null, answer: null, ended: null, aborted: null, error: null },
-    ...{ calls: [], typed: null, asks: null },
-  };
-  const settled = new Set<unknown>();
-  const search = { parse: rowOf, isTurnFound: () => turn.prompt !== null, hasAllFacts: () => true };
-  for (const row of lastRows(file, tail, search)) {
-    if (!isKnown(row.type)) tail.unknown += 1;
-    if (isMessage(row.type)) tail.lastAt ??= row.at;
-    tail.model ??= modelIn(row);
-    tail.subagents += subagentsIn(row, settled);
-    addToTurn(row, turn, settled);
+/** Reads from the end back to the last prompt. */
+export const parseRecord = recordParser<CopilotEvent>({
+  agent: "copilot",
+  parse: rowOf,
+  isKnown: ({ type }) => isKnown(type),
+  headLines: 20,
+  open(record, file) {
+    const { facts } = record;
+    const turn: LastTurn = {
+      ...{ prompt: null, begun: null, answer: null, ended: null, aborted: null, error: null },
+      ...{ calls: [], typed: null, asks: null },
+    };
+    const settled = new Set<unknown>();
+    let subagents = 0;
+    return {
+      isTurnFound: () => turn.prompt !== null,
+      hasAllFacts: () => true,
+      add(row) {
+        if (isMessage(row.type)) record.lastMessageAt ??= row.at;
+        facts.model ??= modelIn(row);
+        subagents += subagentsIn(row, settled);
+        addToTurn(row, turn, settled);
+      },
+      turn: () => turn.prompt && turnOf(turn, turn.prompt),
+      missing: () => (record.lastMessageAt === null ? null : { code: "no-prompt-found" }),
+      first(row, index) {
+        if (row.type === "session.start" && index === 0) {
+          record.createdAt = timeIn(row.data, "startTime") ?? row.at;
+          record.cwd = textIn(fieldsIn(row.data, "context"), "cwd");
+          facts.model ??= textIn(row.data, "selectedModel");
+          facts.agentVersion = textIn(row.data, "copilotVersion");
+        }
+        if (row.type === "user.message" && isFromPerson(row)) facts.prompt = textIn(row.data, "content");
+      },
+      finish() {
+        const { asks } = turn;
+        // A subagent in the background may ask although the turn is over.
+        if (asks !== null && record.turn.state === "closed")
+          record.turn = { state: "open", since: asks.at, doubt: null };
+        if (record.turn.state === "open") record.waiting = waitingFor(turn);
+        if (record.turn.state === "closed" && subagents > 0) record.background = { shells: 0, subagents };
+        const workspace = flatYaml(file.beside("workspace.yaml") ?? "");
+        record.cwd = workspace["cwd"] ?? record.cwd;
+        facts.title = workspace["name"] ?? null;
+        facts.branch = workspace["branch"] ?? null;
+        return null;
+      },
+    };
+  },
+});
+
+/** The `key: text` lines of a small YAML file, with or without simple quotes. Other lines are left out. */
+function flatYaml(text: string): Record<string, string> {
+  const found: [string, string][] = [];
+  for (const line of text.split("\n")) {
+    const [, key, value = ""] = /^([a-z_]+): +(\S.*?)\s*$/.exec(line) ?? [];
+    const [, single] = /^'(.*)'$/.exec(value) ?? [];
+    const [, double] = /^"([^"\\]*)"$/.exec(value) ?? [];
+    if (key === undefined || (/^["'|>&*!{[]/.test(value) && (single ?? double) === undefined)) continue;
+    found.push([key, single?.replaceAll("''", "'") ?? double ?? value]);
   }
-  tail.turn = unreadTurn(file, tail, turn.prompt !== null) ?? turnOf(turn, tail);
-  const { asks } = turn;
-  // A subagent in the background may ask although the turn is over.
-  if (asks !== null && tail.turn.state === "closed") tail.turn = { state: "open", since: asks.at, doubt: null };
-  if (tail.turn.state === "open") tail.waiting = waitingFor(turn);
-  if (tail.turn.state !== "closed") tail.subagents = 0;
-  return tail;
+  return Object.fromEntries(found);
 }
 
 function addToTurn(row: CopilotEvent, turn: LastTurn, settled: Set<unknown>): void {
@@ -126,10 +123,7 @@ function addToTurn(row: CopilotEvent, turn: LastTurn, settled: Set<unknown>): vo
   if (type === "session.error") turn.error ??= row;
 }
 
-function turnOf(turn: LastTurn, { lastAt }: CopilotTail): Turn {
-  const { prompt, begun, answer, ended, aborted, error, calls, typed } = turn;
-  if (prompt === null)
-    return lastAt === null ? { state: "none" } : { state: "unclear", why: { code: "no-prompt-found" } };
+function turnOf({ begun, answer, ended, aborted, error, calls, typed }: LastTurn, prompt: CopilotEvent): Turn {
   if (typed !== null) return { state: "open", since: typed.at, doubt: null };
   if (aborted !== null) return { state: "closed", at: aborted.at, outcome: "interrupted" };
   if (error !== null && (ended !== null || begun === null)) {
@@ -189,10 +183,7 @@ const modelIn = ({ type, data, isSub }: CopilotEvent): string | null => {
   return type === "session.resume" ? textIn(data, "selectedModel") : null;
 };
 
-const kinds =
-  "abort assistant external_tool hook human_response mcp permission session skill subagent system tool tool_search user".split(
-    " ",
-  );
+const kinds = words`abort assistant external_tool hook human_response mcp permission session skill subagent system tool tool_search user`;
 
 const isKnown = (type: string): boolean => kinds.includes(type.replace(/\..*/, ""));
 
@@ -215,34 +206,28 @@ function usageIn({ type, data }: CopilotEvent): LineFacts["usage"] {
   return { key: `${String(sourceSessionId)} ${String(sequence)}`, tokens, model: textIn(usage, "model") };
 }
 
-const tokenKeys = {
-  ...{ input: "inputTokens", output: "outputTokens" },
-  ...{ cacheRead: "cacheReadTokens", cacheWrite: "cacheWriteTokens" },
+const tokenKeys: TokenKeys = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"];
+
+const contentIn = (data: Fields): string => textIn(data, "content") ?? "";
+
+const messages: Readonly<Record<string, { role: Message["role"]; text(data: Fields): string }>> = {
+  "user.message": { role: "user", text: contentIn },
+  "assistant.message": { role: "agent", text: contentIn },
+  "tool.execution_start": { role: "tool", text: (data) => callText(fieldsIn(data, "arguments"), ["command", "path"]) },
+  "tool.execution_complete": { role: "result", text: resultIn },
+  abort: { role: "note", text: (data) => textIn(data, "reason") ?? "aborted" },
+  "session.error": { role: "note", text: (data) => `failed: ${textIn(data, "message") ?? ""}` },
+  "session.compaction_complete": { role: "note", text: () => "earlier messages were summed up" },
 };
 
+function resultIn(data: Fields): string {
+  return textIn(fieldsIn(data, "result"), "content") ?? textIn(fieldsIn(data, "error"), "message") ?? "";
+}
+
 function messagesOf({ type, data, at, isSub }: CopilotEvent): Message[] {
-  if (isSub) return [];
-  const say = messageAt(at);
-  const tool = textIn(data, "toolName");
-  const content = textIn(data, "content") ?? "";
-  switch (type) {
-    case "user.message":
-      return [say("user", content)];
-    case "assistant.message":
-      return content === "" ? [] : [say("agent", content)];
-    case "tool.execution_start":
-      return [say("tool", callText(fieldsIn(data, "arguments"), ["command", "path"]), tool)];
-    case "tool.execution_complete": {
-      const result = textIn(fieldsIn(data, "result"), "content") ?? textIn(fieldsIn(data, "error"), "message");
-      return [say("result", result ?? "", tool)];
-    }
-    case "abort":
-      return [say("note", textIn(data, "reason") ?? "aborted")];
-    case "session.error":
-      return [say("note", `failed: ${textIn(data, "message") ?? ""}`)];
-    case "session.compaction_complete":
-      return [say("note", "earlier messages were summed up")];
-    default:
-      return [];
-  }
+  const known = isSub ? undefined : lookUp(messages, type);
+  if (known === undefined) return [];
+  const text = known.text(data);
+  const tool = type.startsWith("tool.") ? textIn(data, "toolName") : null;
+  return known.role === "agent" && text === "" ? [] : [messageAt(at)(known.role, text, tool)];
 }

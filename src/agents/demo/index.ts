@@ -1,31 +1,37 @@
 // The built-in scripted agent. Its README describes what it writes; src/demo/agent.ts is the agent itself.
-import {
-  type Announcement,
-  emptyAnnouncement,
-  type NativeRecord,
-  noFacts,
-  type ServedSession,
-} from "../../core/evidence.ts";
+import type { Announcement, ServedSession } from "../../core/evidence.ts";
 import type { RequestAnswer } from "../../core/failure.ts";
 import { type ProblemDetail, type Reading, read, unread } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, AnnouncementFile, RecordFile, Talk } from "../adapter.ts";
-import {
-  baseName,
-  fieldsOf,
-  flagValue,
-  isUuid,
-  listIn,
-  numberIn,
-  textIn,
-  timeIn,
-  uuidIn,
-  uuidOrNull,
-} from "../fields.ts";
-import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
-import { demoInvocation } from "./invocation.ts";
-import { parseLine, questionIn, readHead, readTail } from "./lines.ts";
+import type { Adapter, Talk } from "../adapter.ts";
+import { announcementFiles } from "../announcements.ts";
+import { type Argv, argv, baseName, flagValue } from "../argv.ts";
+import { type Fields, fieldsOf, isUuid, listIn, textIn, uuidIn, uuidOrNull } from "../fields.ts";
+import { commonFlags, type Invocation, type Order, sessionFlags, stopStep } from "../invocation.ts";
+import { parseLine, parseRecord, questionIn } from "./lines.ts";
+
+const demoInvocation: Invocation = {
+  chooseId: (uuid) => uuid,
+  promptBy: "stdin",
+  headless: (order) => argv`demo-agent -p ${sessionWords(order)} ${commonFlags(order, demoInvocation)}`,
+  interface: (order) => argv`demo-agent ${sessionWords(order)} ${commonFlags(order, demoInvocation)} idle`,
+  environmentFor: (home) => ({ DEMO_AGENT_HOME: home }),
+  scrubbed: /^DEMO_AGENT_SESSION$/,
+  sessionVariable: "DEMO_AGENT_SESSION",
+  announcedIn: () => null,
+  permissions: {
+    read: { flags: argv`--permission read`, effect: "changes-nothing" },
+    edit: { flags: argv`--permission edit`, effect: "edits-no-commands" },
+    bypass: { flags: argv`--permission bypass`, effect: "edits-and-runs" },
+  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "edits-and-runs", isBypass: true }) },
+  startFailures: [],
+  stopSignals: [stopStep("SIGINT", 5_000), stopStep("SIGTERM", 5_000)],
+  interrupt: () => ({ signal: "SIGINT" }),
+};
+
+const sessionWords = (order: Order): Argv => sessionFlags(order, (from, chosen) => argv`${chosen} --parent ${from}`);
 
 export const demo: Adapter = {
   agent: "demo",
@@ -43,7 +49,7 @@ export const demo: Adapter = {
   processNames: ["demo-agent", "agentctl"],
   environment: ["DEMO_AGENT_HOME", "HOME"],
   records: [{ folder: "sessions", name: /^(?<id>[0-9a-f-]{36})\.jsonl$/ }],
-  announcements: { folder: "live", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  announcements: announcementFiles("demo", "live", "session", announced),
   serversNameBy: "answer",
   server: {
     at: { folder: "servers", name: /^(?<pid>[1-9][0-9]{0,9})\.sock$/ },
@@ -79,40 +85,9 @@ function argvId(argv: readonly string[]): string | null {
   return uuidOrNull(flagValue(ownArguments(argv) ?? [], "--session-id", "--resume"));
 }
 
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const { header, prompt, title } = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("demo", file);
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: textIn(header, "cwd"),
-    createdAt: timeIn(header, "at"),
-    waiting: tail.waiting,
-    background: tail.background,
-    parent: uuidIn(header, "parent"),
-    continuedBy: tail.continuedBy,
-    facts: {
-      ...noFacts,
-      model: textIn(header, "model"),
-      title: tail.title ?? title,
-      prompt,
-      agentVersion: numberIn(header, "version")?.toString() ?? null,
-      permission: textIn(header, "permission"),
-    },
-  });
-}
-
-function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
-  const announced = announcedSession(file, "session");
-  if (announced === null) return unknownAnnouncement("demo", file);
-  const fields = fieldsOf(file.value) ?? {};
-  return read({
-    ...emptyAnnouncement({ ...file, ...announced }),
-    start: textIn(fields, "start"),
-    boot: textIn(fields, "boot"),
-    namespace: textIn(fields, "namespace"),
-    cwd: textIn(fields, "cwd"),
-  });
+function announced(fields: Fields): Partial<Announcement> {
+  const text = (key: string): string | null => textIn(fields, key);
+  return { start: text("start"), boot: text("boot"), namespace: text("namespace"), cwd: text("cwd") };
 }
 
 function parseServerAnswer(text: string): Reading<ServedSession[]> {

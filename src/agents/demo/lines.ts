@@ -1,74 +1,58 @@
 // Reads a demo agent's record: its first lines, its last turn, its conversation.
 import type { NativeRecord, Turn, Waiting } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
-import { countIn, type Fields, fieldsOf, textIn, textsIn, timeIn, uuidIn } from "../fields.ts";
-import {
-  emptyTail,
-  firstRows,
-  lastRows,
-  messageAt,
-  noLineFacts,
-  type RecordTail,
-  tokensIn,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import type { LineFacts, Message } from "../adapter.ts";
+import { countIn, type Fields, fieldsOf, numberIn, textIn, textsIn, timeIn, uuidIn, words } from "../fields.ts";
+import { messageAt, noLineFacts, type TypedLine, typedLine } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
+import { tokensIn } from "../tokens.ts";
 
-interface DemoHead {
-  /** Empty if the first line is not the header. */
-  header: Fields;
-  prompt: string | null;
-  title: string | null;
-}
-
-const headLines = 20;
-
-export function readHead(lines: Iterable<Line>): DemoHead {
-  const head: DemoHead = { header: {}, prompt: null, title: null };
-  for (const { row: fields, index } of firstRows(lines, headLines, fieldsOf)) {
-    if (fields?.["type"] === "session" && index === 0) head.header = fields;
-    if (fields?.["type"] === "prompt") head.prompt ??= textIn(fields, "text");
-    if (fields?.["type"] === "title") head.title = textIn(fields, "text");
-  }
-  return head;
-}
-
-interface DemoTail extends RecordTail {
-  waiting: NativeRecord["waiting"];
-  background: NativeRecord["background"];
-  continuedBy: string | null;
-  title: string | null;
-}
-
-/** Reads from the end back to the last mark of a turn. A broken line on the way makes the turn unclear. */
-export function readTail(file: RecordFile): DemoTail {
-  const tail: DemoTail = { ...emptyTail, waiting: null, background: null, continuedBy: null, title: null };
-  let newestIsQuestion: boolean | null = null;
-  let mark: Turn | null = null;
-  const search = {
-    parse: typedLine,
-    isTurnFound: () => mark !== null,
-    // Background work may have begun in an earlier turn.
-    hasAllFacts: () => tail.background !== null,
-  };
-  for (const { type, fields } of lastRows(file, tail, search)) {
-    if (type === "background") tail.background ??= backgroundIn(fields);
-    if (mark !== null) continue;
-    if (!lineTypes.includes(type)) tail.unknown += 1;
-    const at = timeIn(fields, "at");
-    if (type !== "title" && type !== "background") tail.lastAt ??= at;
-    if (type === "question" && newestIsQuestion === null) tail.waiting = questionIn(fields, at);
-    if (type === "question" || type === "answer") newestIsQuestion ??= type === "question";
-    if (type === "continued") tail.continuedBy ??= uuidIn(fields, "by");
-    if (type === "title") tail.title ??= textIn(fields, "text");
-    if (type === "prompt") mark = { state: "open", since: at, doubt: null };
-    if (type === "end")
-      mark = { state: "closed", at, outcome: outcomes.find((known) => known === fields["outcome"]) ?? null };
-  }
-  tail.turn = unreadTurn(file, tail, mark !== null) ?? mark ?? tail.turn;
-  if (tail.turn.state !== "open") tail.waiting = null;
-  return tail;
-}
+/** Reads from the end back to the last mark of a turn. */
+export const parseRecord = recordParser<TypedLine>({
+  agent: "demo",
+  parse: typedLine,
+  isKnown: ({ type }) => lineTypes.includes(type),
+  headLines: 20,
+  open(record) {
+    const { facts } = record;
+    let newestIsQuestion: boolean | null = null;
+    let mark: Turn | null = null;
+    return {
+      isTurnFound: () => mark !== null,
+      // Background work may have begun in an earlier turn.
+      hasAllFacts: () => record.background !== null && facts.title !== null,
+      fact({ type, fields }) {
+        if (type === "background") record.background ??= backgroundIn(fields);
+        if (type === "title") facts.title ??= textIn(fields, "text");
+      },
+      add({ type, fields }) {
+        const at = timeIn(fields, "at");
+        if (type !== "title" && type !== "background") record.lastMessageAt ??= at;
+        if (type === "question" && newestIsQuestion === null) record.waiting = questionIn(fields, at);
+        if (type === "question" || type === "answer") newestIsQuestion ??= type === "question";
+        if (type === "continued") record.continuedBy ??= uuidIn(fields, "by");
+        if (type === "prompt") mark = { state: "open", since: at, doubt: null };
+        if (type === "end")
+          mark = { state: "closed", at, outcome: outcomes.find((known) => known === fields["outcome"]) ?? null };
+      },
+      turn: () => mark,
+      first({ type, fields }, index) {
+        if (type === "prompt") facts.prompt = textIn(fields, "text");
+        if (type === "title") facts.title ??= textIn(fields, "text");
+        if (type !== "session" || index !== 0) return;
+        record.cwd = textIn(fields, "cwd");
+        record.createdAt = timeIn(fields, "at");
+        record.parent = uuidIn(fields, "parent");
+        facts.model = textIn(fields, "model");
+        facts.agentVersion = numberIn(fields, "version")?.toString() ?? null;
+        facts.permission = textIn(fields, "permission");
+      },
+      finish() {
+        if (record.turn.state !== "open") record.waiting = null;
+        return null;
+      },
+    };
+  },
+});
 
 const backgroundIn = (fields: Fields): NativeRecord["background"] => ({
   shells: countIn(fields, "shells") ?? 0,
@@ -85,7 +69,7 @@ export function questionIn(fields: Fields, since: number | null): NativeRecord["
 
 const outcomes = ["completed", "failed", "interrupted"] as const;
 
-const lineTypes = "session prompt reply tool tool-result question answer background end continued title".split(" ");
+const lineTypes = words`session prompt reply tool tool-result question answer background end continued title`;
 
 export function parseLine(value: unknown): LineFacts | null {
   const line = typedLine(value);

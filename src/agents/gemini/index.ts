@@ -1,14 +1,11 @@
 // Gemini CLI. Its README describes what it writes and how that was tested.
-import { type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, RecordFile } from "../adapter.ts";
-import { baseName, fieldsOf, flagValue, nodeScript, textIn, uuidOrNull } from "../fields.ts";
-import { recordWithTail, unknownRecord } from "../record-lines.ts";
+import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue, nodeScript } from "../argv.ts";
+import { fieldsOf, textIn, uuidOrNull, words } from "../fields.ts";
 import { geminiInvocation } from "./invocation.ts";
-import { parseLine, readHead } from "./lines.ts";
-import { readTail } from "./record.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 
 export const gemini: Adapter = {
   agent: "gemini",
@@ -54,7 +51,7 @@ export const gemini: Adapter = {
 
 const homeIn = (folder: string | undefined): string | null => (folder ? `${folder}/.gemini` : null);
 
-const helpers = "mcp extensions extension skills skill hooks hook gemma".split(" ");
+const helpers = words`mcp extensions extension skills skill hooks hook gemma`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions|--list-sessions|--delete-session)(=|$)/;
 
 function role(_name: string, { argv, env }: ProcessDetail): Role | null {
@@ -80,18 +77,4 @@ function argvId(argv: readonly string[]): string | null {
   const chosen = flagValue(own, "--session-id");
   if (chosen !== null) return gemini.isId(chosen) ? chosen : null;
   return uuidOrNull(flagValue(own, "-r", "--resume"));
-}
-
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const head = readHead(file.forward());
-  const tail = readTail(file);
-  if (head.header === null && !(tail.empty && file.startsLikeJson)) return unknownRecord("gemini", file);
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: file.beside("../.project_root")?.trim() || null,
-    createdAt: head.at,
-    facts: { ...noFacts, model: tail.model, title: tail.title, prompt: head.prompt },
-    // Each resume of a session begins another file with the same id.
-    isSegment: true,
-  });
 }

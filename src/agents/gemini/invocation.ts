@@ -1,8 +1,8 @@
 // How Gemini CLI is started, continued and ended. README.md describes what was tested.
 import type { OwnSetting, PermissionEffect } from "../../core/permission.ts";
 import { type Argv, argv, noWords } from "../argv.ts";
-import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order, type Permission, sessionFlags } from "../invocation.ts";
+import { fieldsIn, fieldsOf, lookUp, textIn } from "../fields.ts";
+import { commonFlags, type Invocation, modeIn, type Order, sessionFlags, stopStep } from "../invocation.ts";
 
 /** A policy of the host makes Gemini ignore `--admin-policy`. */
 const voidedBy = {
@@ -20,7 +20,7 @@ export const geminiInvocation: Invocation = {
   support: (order) =>
     order.permission === null || order.permission === "bypass"
       ? null
-      : { path: policyFile(order.supportFolder, order.permission), text: policies[order.permission] },
+      : { path: policyFile(order), text: policies[order.permission] },
   // Otherwise there are two processes: the first only starts the second, and does not forward signals.
   environment: { GEMINI_CLI_NO_RELAUNCH: "true" },
   // Gemini itself appends /.gemini.
@@ -38,20 +38,9 @@ export const geminiInvocation: Invocation = {
   },
   // The plan mode is not enough for `read`: without an interface Gemini may leave it by itself, and then do everything.
   permissions: {
-    read: {
-      flags: argv`--approval-mode default`,
-      effect: "reads-files-and-web",
-      voidedBy,
-    },
-    edit: {
-      flags: argv`--approval-mode auto_edit`,
-      effect: "edits-below-allowed-commands",
-      voidedBy,
-    },
-    bypass: {
-      flags: argv`--approval-mode yolo`,
-      effect: "edits-below-and-runs",
-    },
+    read: { flags: argv`--approval-mode default`, effect: "reads-files-and-web", voidedBy },
+    edit: { flags: argv`--approval-mode auto_edit`, effect: "edits-below-allowed-commands", voidedBy },
+    bypass: { flags: argv`--approval-mode yolo`, effect: "edits-below-and-runs" },
   },
   ownSetting: {
     files: (home, cwd) => ["/etc/gemini-cli/settings.json", `${cwd}/.gemini/settings.json`, `${home}/settings.json`],
@@ -75,19 +64,17 @@ export const geminiInvocation: Invocation = {
     { code: "unknown-argument", pattern: /^Unknown arguments?:/m },
   ],
   // Each signal ends Gemini within 0.1 s with exit status 0, and leaves its tool running.
-  stopSignals: [{ signal: "SIGTERM", patienceMs: 5_000 }],
+  stopSignals: [stopStep("SIGTERM", 5_000)],
   // A signal would end the whole process.
   interrupt: () => ({ keys: "Escape" }),
 };
 
 const sessionWords = (order: Order): Argv => sessionFlags(order, () => noWords);
 
-const policyFlags = ({ permission, supportFolder }: Order): Argv =>
-  permission === null || permission === "bypass"
-    ? noWords
-    : argv`--admin-policy ${policyFile(supportFolder, permission)}`;
+const policyFlags = (order: Order): Argv =>
+  order.permission === null || order.permission === "bypass" ? noWords : argv`--admin-policy ${policyFile(order)}`;
 
-const policyFile = (folder: string, permission: Permission): string => `${folder}/gemini-${permission}.toml`;
+const policyFile = ({ supportFolder, permission }: Order): string => `${supportFolder}/gemini-${permission}.toml`;
 
 /** These rules override all other policies, also those of its settings. */
 const policies = {
@@ -111,10 +98,7 @@ priority = 950
 
 /** The first file with a mode wins. In every mode Gemini without an interface may enter the plan mode, and leave it for yolo. */
 function judgeSettings(texts: readonly (string | null)[]): OwnSetting {
-  const modes = texts.map((text) =>
-    textIn(fieldsIn(fieldsOf(jsonIn({ text }, "text")) ?? {}, "general"), "defaultApprovalMode"),
-  );
-  const mode = modes.find((each) => each !== null) ?? "default";
+  const mode = modeIn(texts, (settings) => textIn(fieldsIn(settings, "general"), "defaultApprovalMode")) ?? "default";
   return { mode, effect: lookUp(effects, mode) ?? null, isBypass: true, mayLeavePlan: true };
 }
 

@@ -1,25 +1,19 @@
-// Parses the lines of a Gemini record: its head and its conversation.
-import type { Tokens } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message } from "../adapter.ts";
+// Reads a Gemini record: its last turn, its facts, its conversation.
+import type { Tokens, Turn } from "../../core/evidence.ts";
+import type { LineFacts, Message } from "../adapter.ts";
 import { countIn, type Fields, fieldsIn, fieldsOf, listIn, textIn, timeIn } from "../fields.ts";
-import {
-  callText,
-  contentText,
-  firstRows,
-  messageAt,
-  noLineFacts,
-  responseText,
-  tokensWithoutCache,
-} from "../record-lines.ts";
+import { callText, contentText, messageAt, noLineFacts, responseText } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
+import { tokensWithoutCache } from "../tokens.ts";
 
 /** A patch changes what earlier lines set. */
-export type GeminiLine =
+type GeminiLine =
   | { kind: "header"; fields: Fields }
   | { kind: "patch"; set: Fields }
   | { kind: "rewind" }
   | { kind: "message"; id: string; type: string; at: number | null; fields: Fields };
 
-export function rowOf(value: unknown): GeminiLine | null {
+function rowOf(value: unknown): GeminiLine | null {
   const fields = fieldsOf(value);
   if (fields === null) return null;
   if (textIn(fields, "$rewindTo") !== null) return { kind: "rewind" };
@@ -37,27 +31,14 @@ const ownTexts =
   /^(<session_context>|<hook_context>|I ran the following shell command:|User has manually exited Plan Mode\.|Plan approved\. Switching)/;
 
 /** The prompt of a person; null: another kind of message. */
-export function promptIn({ type, fields }: { type: string; fields: Fields }): string | null {
+function promptIn({ type, fields }: { type: string; fields: Fields }): string | null {
   if (type !== "user" || isToolAnswer(fields)) return null;
   const text = contentText(fields, fields["displayContent"] == null ? "content" : "displayContent");
   return text === "" || ownTexts.test(text) ? null : text;
 }
 
-export const isToolAnswer = (fields: Fields): boolean =>
+const isToolAnswer = (fields: Fields): boolean =>
   listIn(fields, "content").some((part) => part["functionResponse"] !== undefined);
-
-const headLines = 40;
-
-export function readHead(lines: Iterable<Line>): { header: Fields | null; at: number | null; prompt: string | null } {
-  const head: ReturnType<typeof readHead> = { header: null, at: null, prompt: null };
-  for (const { row, index } of firstRows(lines, headLines, rowOf)) {
-    if (row?.kind === "header" && index === 0) head.header = row.fields;
-    if (row?.kind === "header") head.at ??= timeIn(row.fields, "startTime");
-    if (row?.kind === "message") head.prompt ??= promptIn(row);
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
 
 export function parseLine(value: unknown): LineFacts | null {
   const row = rowOf(value);
@@ -69,12 +50,12 @@ export function parseLine(value: unknown): LineFacts | null {
   return { ...noLineFacts, messages: messagesOf(row), usage };
 }
 
-export const isKnown = (row: GeminiLine): boolean => row.kind !== "message" || messageTypes.includes(row.type);
+const isKnown = (row: GeminiLine): boolean => row.kind !== "message" || messageTypes.includes(row.type);
 
 const messageTypes = ["user", "gemini", "info", "warning", "error"];
 
 function tokensIn(counts: Fields): Tokens | null {
-  const tokens = tokensWithoutCache(counts, { input: "input", output: "output", cacheRead: "cached" });
+  const tokens = tokensWithoutCache(counts, ["input", "output", "cached"]);
   if (tokens === null) return null;
   const [tool, thoughts] = [countIn(counts, "tool") ?? 0, countIn(counts, "thoughts") ?? 0];
   return { ...tokens, input: tokens.input + tool, output: tokens.output + thoughts };
@@ -106,3 +87,112 @@ const resultOf = (call: Fields): string =>
   listIn(call, "result")
     .map((part) => responseText(fieldsIn(part, "functionResponse")))
     .join("\n");
+
+/** Reads from the end back to the last prompt. */
+export const parseRecord = recordParser<GeminiLine>({
+  agent: "gemini",
+  parse: rowOf,
+  isKnown,
+  headLines: 40,
+  open(record, file) {
+    const { facts } = record;
+    const since: GeminiLine[] = [];
+    const rewritten = new Set<string>();
+    let prompt: GeminiMessage | null = null;
+    let hasHeader = false;
+    return {
+      isTurnFound: () => prompt !== null,
+      hasAllFacts: () => facts.model !== null && facts.title !== null,
+      fact(row) {
+        if (row.kind === "patch") facts.title ??= textIn(row.set, "summary");
+        if (row.kind === "message") facts.model ??= textIn(row.fields, "model");
+      },
+      add(row) {
+        record.lastMessageAt ??= timeOf(row);
+        // Skips messages that a newer patch with the whole history contains.
+        if (row.kind === "patch") for (const { id } of listIn(row.set, "messages")) rewritten.add(String(id));
+        if (row.kind === "message" && rewritten.has(row.id) && since.some(isRewriting)) return;
+        if (row.kind === "message" && promptIn(row) !== null) prompt = row;
+        else since.push(row);
+      },
+      turn: () => prompt && turnOf(prompt, since.toReversed()),
+      first(row, index) {
+        if (row.kind === "header" && index === 0) hasHeader = true;
+        if (row.kind === "header") record.createdAt ??= timeIn(row.fields, "startTime");
+        if (row.kind === "message") facts.prompt = promptIn(row);
+      },
+      finish() {
+        // A file without a turn must not count as the newest file of its session.
+        if (record.turn.state === "none") record.lastMessageAt = null;
+        record.cwd = file.beside("../.project_root")?.trim() || null;
+        // Each resume of a session begins another file with the same id.
+        record.isSegment = true;
+        return hasHeader || (prompt === null && since.length === 0) ? null : "record-unknown-shape";
+      },
+    };
+  },
+});
+
+type GeminiMessage = Extract<GeminiLine, { kind: "message" }>;
+
+const isRewriting = (row: GeminiLine): boolean => row.kind === "patch" && Array.isArray(row.set["messages"]);
+
+function timeOf(row: GeminiLine): number | null {
+  if (row.kind === "message") return row.at;
+  if (row.kind === "header") return timeIn(row.fields, "startTime");
+  return row.kind === "patch" && isRewriting(row) ? timeIn(row.set, "lastUpdated") : null;
+}
+
+function turnOf(prompt: GeminiMessage, since: readonly GeminiLine[]): Turn {
+  const seen: Seen = { turn: { state: "open", since: prompt.at, doubt: null }, isCancelled: false, isOpening: false };
+  for (const row of since) {
+    if (row.kind === "message") seeMessage(row, prompt.at, seen);
+    else seeChange(row, seen);
+  }
+  return seen.turn;
+}
+
+interface Seen {
+  turn: Turn;
+  isCancelled: boolean;
+  /** A process has just opened the session: it writes the whole history again, which changes nothing. */
+  isOpening: boolean;
+}
+
+function seeMessage({ type, at, fields }: GeminiMessage, since: number | null, seen: Seen): void {
+  const { turn } = seen;
+  if (type === "gemini") seen.turn = afterAnswer(at, fields, since);
+  else if (type === "user" && isToolAnswer(fields) && turn.state === "open") seen.turn = { ...turn, doubt: null };
+  else if (type === "info" && fields["content"] === "Request cancelled.") {
+    // Gemini ends the tool and corrects the history only after this line.
+    seen.isCancelled = true;
+    if (turn.state === "open" || (turn.state === "closed" && turn.doubt !== undefined))
+      seen.turn = { state: "open", since, doubt: { code: "being-cancelled" } };
+  } else if (type === "error" && textIn(fields, "content")?.startsWith("[API Error") === true)
+    seen.turn = { state: "closed", at, outcome: "failed" };
+}
+
+/** Calls are recorded when they are done. Until then an answer without text has called a tool, and an answer with text may have. */
+function afterAnswer(at: number | null, fields: Fields, since: number | null): Turn {
+  const calls = listIn(fields, "toolCalls").map((call) => textIn(call, "status"));
+  const cancelled = calls.filter((status) => status === "cancelled").length;
+  if (calls.length > 0 && cancelled === calls.length) return { state: "closed", at, outcome: "interrupted" };
+  if (cancelled > 0) return { state: "unclear", why: { code: "calls-partly-cancelled" } };
+  if (calls.length > 0) return { state: "open", since, doubt: { code: "after-tools-unknown" } };
+  if (fields["content"] === "") return { state: "open", since, doubt: { code: "tool-call-pending" } };
+  return { state: "closed", at, outcome: null, doubt: { code: "may-call-tool" } };
+}
+
+function seeChange(row: Exclude<GeminiLine, GeminiMessage>, seen: Seen): void {
+  if (row.kind === "rewind") seen.turn = { state: "closed", at: null, outcome: null };
+  else if (row.kind === "header" || textIn(row.set, "sessionId") !== null) seen.isOpening = true;
+  else if (isRewriting(row)) {
+    const isSettled = seen.isOpening || (seen.turn.state === "closed" && seen.turn.outcome !== null);
+    seen.isOpening = false;
+    if (isSettled) return;
+    // Gemini removes a cancelled prompt from the history. Without a cancellation, a turn may continue with a shortened history.
+    seen.turn = seen.isCancelled
+      ? { state: "closed", at: timeIn(row.set, "lastUpdated"), outcome: "interrupted" }
+      : { state: "unclear", why: { code: "history-rewritten" } };
+  }
+}

@@ -1,6 +1,6 @@
 // OpenClaw keeps one SQLite database for each of its agents. The record of a session is assembled from its tables.
 import type { Assembly, Reader } from "../adapter.ts";
-import { type Fields, jsonIn, parsedFields, textIn } from "../fields.ts";
+import { type Fields, idOrNull, jsonIn, parsedFields, textIn } from "../fields.ts";
 
 /** A session key has one session after the other (a reset begins a new one); each session is a window. */
 const windows = "SELECT session_id FROM session_windows ORDER BY created_at, session_id";
@@ -47,10 +47,7 @@ export const store: Assembly = {
 /** OpenClaw chooses UUIDs. A person may choose other ids (`openclaw agent --session-id`), which must match this rule of OpenClaw. */
 export const isSessionId = (text: string): boolean => /^[\p{L}\p{N}][\p{L}\p{N}\p{M}._-]{0,127}$/u.test(text);
 
-export const sessionIn = (fields: Fields, key: string): string | null => {
-  const id = textIn(fields, key);
-  return id !== null && isSessionId(id) ? id : null;
-};
+export const sessionIn = (fields: Fields, key: string): string | null => idOrNull(textIn(fields, key), isSessionId);
 
 /** Lines that agentctl makes from the other tables. */
 export const stateType = "agentctl.state";

@@ -4,8 +4,10 @@ import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
 import type { Adapter, RecordFile } from "../adapter.ts";
-import { baseName, countIn, type Fields, fieldsOf, flagValue, jsonIn, millisIn, numberIn, textIn } from "../fields.ts";
-import { unknownRecord } from "../record-lines.ts";
+import { baseName, flagValue, plainWords } from "../argv.ts";
+import { countIn, type Fields, fieldsOf, idOrNull, jsonIn, millisIn, textIn, words } from "../fields.ts";
+import { unknownRecord } from "../record-parser.ts";
+import { costIn, tokensIn } from "../tokens.ts";
 import { opencodeInvocation } from "./invocation.ts";
 import { parseLine } from "./lines.ts";
 import { isSessionId, server } from "./server.ts";
@@ -64,10 +66,7 @@ function home(env: Readonly<Record<string, string>>): string | null {
 
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
-const commands =
-  "acp agent attach auth completion console db debug export generate github import login logout mcp models orgs plug plugin pr providers run serve session stats switch uninstall upgrade web".split(
-    " ",
-  );
+const commands = words`acp agent attach auth completion console db debug export generate github import login logout mcp models orgs plug plugin pr providers run serve session stats switch uninstall upgrade web`;
 const servers = ["serve", "web", "acp"];
 
 function role(name: string, { argv, env }: ProcessDetail): Role | null {
@@ -83,27 +82,18 @@ function role(name: string, { argv, env }: ProcessDetail): Role | null {
   return command === "run" && !argv.some((argument) => /^--attach(=|$)/.test(argument)) ? "agent" : "helper";
 }
 
-const flagsWithValue =
-  "-m --model -s --session --prompt --agent --port --hostname --mdns-domain --cors --replay-limit --log-level --command --format -f --file --title --attach -p --password -u --username --dir --variant --cwd".split(
-    " ",
-  );
+const flagsWithValue = words`-m --model -s --session --prompt --agent --port --hostname --mdns-domain --cors --replay-limit --log-level --command --format -f --file --title --attach -p --password -u --username --dir --variant --cwd`;
 
 /** null: an interface, with or without the path of a project. */
 function commandIn(argv: readonly string[]): string | null {
-  for (let index = 1; index < argv.length; index += 1) {
-    const argument = argv[index] ?? "";
-    if (argument === "--") return null;
-    if (flagsWithValue.includes(argument)) index += 1;
-    else if (!argument.startsWith("-")) return commands.includes(argument) ? argument : null;
-  }
-  return null;
+  const [first = ""] = plainWords(argv, flagsWithValue);
+  return commands.includes(first) ? first : null;
 }
 
 function argvId(argv: readonly string[]): string | null {
   if (argv.some((argument) => /^--fork(=true)?$/.test(argument))) return null;
   const command = commandIn(argv);
-  const id = command === null || command === "run" ? flagValue(argv, "--session", "-s") : null;
-  return id !== null && isSessionId(id) ? id : null;
+  return command === null || command === "run" ? idOrNull(flagValue(argv, "--session", "-s"), isSessionId) : null;
 }
 
 /** `run` accepts a port, too, but does not listen on it. */
@@ -130,7 +120,6 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
   const lastMessageAt = newestOf(last);
   const model = fieldsOf(jsonIn(session, "model"));
   const title = textIn(session, "title");
-  const cost = numberIn(session, "cost");
   return read({
     ...emptyRecord(file),
     cwd: textIn(session, "directory"),
@@ -138,7 +127,7 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
     lastMessageAt,
     writtenAt: Math.max(millisIn(session, "time_updated") ?? 0, lastMessageAt ?? 0) || file.writtenAt,
     ...state,
-    subagentOf: idIn(session, "parent_id"),
+    subagentOf: idOrNull(textIn(session, "parent_id"), isSessionId),
     facts: {
       ...noFacts,
       model: textIn(model ?? {}, "id") ?? textIn(last?.data ?? {}, "modelID"),
@@ -146,17 +135,12 @@ function parseRecord(file: RecordFile): Reading<NativeRecord> {
       prompt: promptIn(messages.get("first") ?? null),
       agentVersion: textIn(session, "version"),
       permission: textIn(session, "agent"),
-      tokens: tokensIn(session),
-      costUsd: cost === null || cost <= 0 ? null : cost,
+      tokens: totalsIn(session),
+      costUsd: costIn(session),
     },
     skippedLines: last?.parts.filter(({ data }) => data === null).length ?? 0,
   });
 }
-
-const idIn = (fields: Fields, key: string): string | null => {
-  const id = textIn(fields, key);
-  return id !== null && isSessionId(id) ? id : null;
-};
 
 function newestOf(last: MessageLine | null): number | null {
   if (last === null) return null;
@@ -171,13 +155,8 @@ function promptIn(first: MessageLine | null): string | null {
 }
 
 /** OpenCode's own totals; null before the first answer. Databases of older versions have no such columns. */
-function tokensIn(session: Fields): Tokens | null {
-  const count = (key: string): number => countIn(session, `tokens_${key}`) ?? 0;
-  const tokens = {
-    input: count("input"),
-    output: count("output") + count("reasoning"),
-    cacheRead: count("cache_read"),
-    cacheWrite: count("cache_write"),
-  };
+function totalsIn(session: Fields): Tokens | null {
+  const tokens = tokensIn(session, ["tokens_input", "tokens_output", "tokens_cache_read", "tokens_cache_write"]);
+  tokens.output += countIn(session, "tokens_reasoning") ?? 0;
   return Object.values(tokens).every((value) => value === 0) ? null : tokens;
 }

@@ -1,7 +1,7 @@
 // How OpenCode is started, continued and ended. README.md describes what was tested.
 import { type Argv, argv, noWords } from "../argv.ts";
-import { type Fields, fieldsIn, fieldsOf, jsonIn, textIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order } from "../invocation.ts";
+import { type Fields, fieldsIn, fieldsOf, idOrNull, jsonIn, textIn } from "../fields.ts";
+import { commonFlags, type Invocation, type Order, stopStep } from "../invocation.ts";
 import { isSessionId } from "./server.ts";
 
 /**
@@ -14,13 +14,10 @@ const readOnly = {
   ...{ grep: "allow", glob: "allow", list: "allow", lsp: "allow", skill: "allow" },
   ...{ webfetch: "allow", websearch: "allow", todowrite: "allow" },
 };
+const mayEdit = { ...readOnly, edit: "allow" };
 const ownAgents = {
   "agentctl-read": { mode: "primary", description: "reads, changes nothing", permission: readOnly },
-  "agentctl-edit": {
-    mode: "primary",
-    description: "edits files, runs nothing",
-    permission: { ...readOnly, edit: "allow" },
-  },
+  "agentctl-edit": { mode: "primary", description: "edits files, runs nothing", permission: mayEdit },
 };
 
 const settingsKey = "OPENCODE_CONFIG_CONTENT";
@@ -57,29 +54,15 @@ export const opencodeInvocation: Invocation = {
   scrubbed: /^OPENCODE(_PID|_CLIENT|_PROCESS_ROLE|_RUN_ID)?$/,
   // OpenCode gives its tools its pid, but not its session.
   sessionVariable: null,
-  announcedIn(line) {
-    const id = textIn(fieldsOf(line) ?? {}, "sessionID");
-    return id !== null && isSessionId(id) ? id : null;
-  },
+  announcedIn: (line) => idOrNull(textIn(fieldsOf(line) ?? {}, "sessionID"), isSessionId),
   // If a prompt never reached a model, the failure is recorded nowhere else.
   endedIn: (line) => (fieldsOf(line)?.["type"] === "error" ? "failed" : null),
   permissions: {
-    read: {
-      flags: argv`--agent agentctl-read`,
-      environment: withOwnAgents,
-      effect: "reads-below-and-web",
-    },
-    edit: {
-      flags: argv`--agent agentctl-edit`,
-      environment: withOwnAgents,
-      effect: "edits-below-no-commands",
-    },
+    read: { flags: argv`--agent agentctl-read`, environment: withOwnAgents, effect: "reads-below-and-web" },
+    edit: { flags: argv`--agent agentctl-edit`, environment: withOwnAgents, effect: "edits-below-no-commands" },
     bypass: { flags: argv`--auto`, effect: "everything-not-denied" },
   },
-  ownSetting: {
-    files: () => [],
-    judge: () => ({ mode: null, effect: "settings-decide", isBypass: true }),
-  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "settings-decide", isBypass: true }) },
   refuses: ({ permission }, { env }) =>
     (permission === "read" || permission === "edit") && settingsIn(env) === null
       ? { code: "settings-not-json", variable: settingsKey, permission }
@@ -101,7 +84,7 @@ export const opencodeInvocation: Invocation = {
     },
   ],
   // An interface first ends its turn and its tool, for up to 5 s. Every signal ends `run` at once.
-  stopSignals: [{ signal: "SIGTERM", patienceMs: 10_000 }],
+  stopSignals: [stopStep("SIGTERM", 10_000)],
   interrupt: (argv) => (argv.includes("run") ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
 
@@ -131,17 +114,8 @@ const deniedQuestions = ["question", "plan_enter", "plan_exit"].map((permission)
 function newSession(id: string, directory: string, at: number): string {
   const title = `New session - ${new Date(at).toISOString()}`;
   const time = { created: at, updated: at };
-  const info = {
-    id,
-    slug: "agentctl",
-    projectID: "global",
-    directory,
-    title,
-    version: "agentctl",
-    permission: deniedQuestions,
-    time,
-  };
-  return JSON.stringify({ info, messages: [] });
+  const own = { slug: "agentctl", projectID: "global", version: "agentctl", permission: deniedQuestions };
+  return JSON.stringify({ info: { ...own, id, directory, title, time }, messages: [] });
 }
 
 function sessionFlags(order: Order): Argv {

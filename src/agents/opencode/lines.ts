@@ -1,9 +1,11 @@
 // Parses one line of an OpenCode record into messages, tokens and refusals.
+import type { Tokens } from "../../core/evidence.ts";
 import type { LineFacts, Message } from "../adapter.ts";
-import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn } from "../fields.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, millisIn, numberIn, textIn, words } from "../fields.ts";
 import { callText, messageAt, noLineFacts } from "../record-lines.ts";
+import { costIn, tokensIn } from "../tokens.ts";
 
-const quietParts = "step-start step-finish snapshot patch reasoning agent subtask compaction file".split(" ");
+const quietParts = words`step-start step-finish snapshot patch reasoning agent subtask compaction file`;
 
 export function parseLine(value: unknown): LineFacts | null {
   const line = fieldsOf(value);
@@ -44,11 +46,8 @@ function partFacts(line: Fields, data: Fields, say: SayOne): LineFacts | null {
     return text === "" ? noLineFacts : say(role, text);
   }
   if (type === "step-finish") {
-    const tokens = tokensIn(fieldsIn(data, "tokens"));
-    const cost = numberIn(data, "cost");
-    // OpenCode writes 0 for models whose price it does not know.
-    const costUsd = cost === null || cost <= 0 ? null : cost;
-    return { ...noLineFacts, usage: { key: textIn(line, "id") ?? "", tokens, model: textIn(line, "model"), costUsd } };
+    const usage = { key: textIn(line, "id") ?? "", tokens: stepTokens(fieldsIn(data, "tokens")) };
+    return { ...noLineFacts, usage: { ...usage, model: textIn(line, "model"), costUsd: costIn(data) } };
   }
   if (type === "retry") {
     const error = errorText(fieldsIn(data, "error"));
@@ -57,15 +56,10 @@ function partFacts(line: Fields, data: Fields, say: SayOne): LineFacts | null {
   return quietParts.includes(type) ? noLineFacts : null;
 }
 
-const tokensIn = (tokens: Fields) => {
-  const cache = fieldsIn(tokens, "cache");
-  return {
-    input: countIn(tokens, "input") ?? 0,
-    output: (countIn(tokens, "output") ?? 0) + (countIn(tokens, "reasoning") ?? 0),
-    cacheRead: countIn(cache, "read") ?? 0,
-    cacheWrite: countIn(cache, "write") ?? 0,
-  };
-};
+function stepTokens(counts: Fields): Tokens {
+  const tokens = tokensIn({ ...counts, ...fieldsIn(counts, "cache") }, ["input", "output", "read", "write"]);
+  return { ...tokens, output: tokens.output + (countIn(counts, "reasoning") ?? 0) };
+}
 
 export const inputText = (input: Fields): string =>
   callText(input, ["command", "filePath", "path", "pattern", "url", "query", "description"]);

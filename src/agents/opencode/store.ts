@@ -98,23 +98,21 @@ function hasTables(reader: Reader): boolean {
   return reader.rows(sql).length === 3;
 }
 
+const messagesInOrder = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id";
+const newestMessage = "SELECT * FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC";
+
 function database(reader: Reader, id: string): Source {
-  const one = (sql: string, value: string): Fields | null => {
-    const [row = null] = reader.rows(`${sql} LIMIT 1`, value);
-    return row;
-  };
-  const pieceOrNull = (row: Fields | null): Piece | null => (row === null ? null : pieceOf(row));
+  const one = (sql: string, value: string): Piece | null =>
+    reader.rows(`${sql} LIMIT 1`, value).map(pieceOf)[0] ?? null;
   return {
-    session: () => one("SELECT * FROM session WHERE id = ?", id),
-    last: (session) =>
-      pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created DESC, id DESC", session)),
-    first: () => pieceOrNull(one("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id)),
+    session: () => reader.rows("SELECT * FROM session WHERE id = ? LIMIT 1", id)[0] ?? null,
+    last: (session) => one(newestMessage, session),
+    first: () => one(messagesInOrder, id),
     // One by one, because a message may contain the diff of a whole repository.
     *messages() {
-      for (const row of reader.each("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id", id))
-        yield pieceOf(row);
+      for (const row of reader.each(messagesInOrder, id)) yield pieceOf(row);
     },
-    message: (message) => pieceOrNull(one("SELECT * FROM message WHERE id = ?", message)),
+    message: (message) => one("SELECT * FROM message WHERE id = ?", message),
     parts: (message) => reader.rows("SELECT * FROM part WHERE message_id = ? ORDER BY id", message).map(pieceOf),
   };
 }

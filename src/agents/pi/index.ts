@@ -1,17 +1,14 @@
 // Pi. Its README describes what it writes and how that was tested.
-import { type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, RecordFile } from "../adapter.ts";
-import { baseName, flagValue, textIn, timeIn, uuidOrNull } from "../fields.ts";
-import { isForeign, recordWithTail, unknownRecord } from "../record-lines.ts";
+import type { Adapter } from "../adapter.ts";
+import { baseName, flagValue } from "../argv.ts";
+import { uuidOrNull } from "../fields.ts";
 import { piInvocation } from "./invocation.ts";
-import { parseLine, readHead, readTail } from "./lines.ts";
+import { idInName, parseLine, parseRecord, recordName } from "./lines.ts";
 
 /** Usually a UUID; since 0.87 a person may choose another id (--session-id). */
 const idShape = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
-const recordName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(?<id>[A-Za-z0-9._-]+)\.jsonl$/;
 
 /** Its process is called `pi` once its program is loaded; until then it has the name of Node. */
 const processNames = ["pi", "pi-rpc", "node", "nodejs", "MainThread", "node-MainThread", "bun"];
@@ -96,20 +93,5 @@ function argvId(argv: readonly string[]): string | null {
   const chosen = flagValue(own, "--session-id");
   if (chosen !== null) return idShape.test(chosen) ? chosen : null;
   const given = flagValue(own, "--session") ?? "";
-  return uuidOrNull(recordName.exec(baseName(given))?.groups?.["id"] ?? given);
-}
-
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const { header, prompt } = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("pi", file);
-  const id = textIn(header, "id");
-  if (id !== null && id !== file.id) return unknownRecord("pi", file, "another-id-inside");
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: textIn(header, "cwd"),
-    createdAt: timeIn(header, "timestamp"),
-    parent: recordName.exec(baseName(textIn(header, "parentSession") ?? ""))?.groups?.["id"] ?? null,
-    facts: { ...noFacts, model: tail.model, title: tail.title, prompt },
-  });
+  return uuidOrNull(idInName(given) ?? given);
 }

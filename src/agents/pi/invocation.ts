@@ -1,7 +1,6 @@
 // How Pi is started, continued and ended. README.md describes what was tested.
 import { type Argv, argv, noWords } from "../argv.ts";
-import { fieldsOf, uuidIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order } from "../invocation.ts";
+import { commonFlags, type Invocation, type Order, stopStep, uuidInLine } from "../invocation.ts";
 
 export const piInvocation: Invocation = {
   chooseId: (uuid) => uuid,
@@ -16,25 +15,13 @@ export const piInvocation: Invocation = {
   scrubbed: /^PI_(CODING_AGENT|SESSION_ID|SESSION_FILE|PROVIDER|MODEL|REASONING_LEVEL)$/,
   // Since 0.87; 0.73 sets no such variable.
   sessionVariable: "PI_SESSION_ID",
-  announcedIn(line) {
-    const fields = fieldsOf(line);
-    return fields?.["type"] === "session" ? uuidIn(fields, "id") : null;
-  },
+  announcedIn: (line) => uuidInLine(line, "session", "id"),
   permissions: {
-    read: {
-      flags: argv`--tools read,grep,find,ls`,
-      effect: "reads-everywhere",
-    },
-    edit: {
-      flags: argv`--tools read,grep,find,ls,edit,write`,
-      effect: "edits-no-commands",
-    },
+    read: { flags: argv`--tools read,grep,find,ls`, effect: "reads-everywhere" },
+    edit: { flags: argv`--tools read,grep,find,ls,edit,write`, effect: "edits-no-commands" },
     bypass: { flags: argv``, effect: "everything" },
   },
-  ownSetting: {
-    files: () => [],
-    judge: () => ({ mode: null, effect: "everything-by-default", isBypass: true }),
-  },
+  ownSetting: { files: () => [], judge: () => ({ mode: null, effect: "everything-by-default", isBypass: true }) },
   startFailures: [
     {
       code: "no-such-session",
@@ -42,11 +29,7 @@ export const piInvocation: Invocation = {
       isByDirectory: true,
       variable: "PI_CODING_AGENT_DIR",
     },
-    {
-      code: "directory-gone",
-      pattern: /Stored session working directory does not exist/,
-      command: "pi --session",
-    },
+    { code: "directory-gone", pattern: /Stored session working directory does not exist/, command: "pi --session" },
     { code: "unknown-argument", pattern: /Unknown option/ },
     {
       code: "unknown-model",
@@ -61,7 +44,7 @@ export const piInvocation: Invocation = {
     },
   ],
   // SIGINT kills Pi and leaves its tool running. SIGTERM also ends the tool.
-  stopSignals: [{ signal: "SIGTERM", patienceMs: 5_000 }],
+  stopSignals: [stopStep("SIGTERM", 5_000)],
   interrupt: (_, tty) => (tty === null ? { signal: "SIGTERM" } : { keys: "Escape" }),
 };
 

@@ -1,20 +1,11 @@
 // Reads a Pi session file. Its lines are entries of a tree; the newest entry is the current leaf.
 import type { Turn } from "../../core/evidence.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
-import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn } from "../fields.ts";
-import {
-  callText,
-  emptyTail,
-  firstRows,
-  lastRows,
-  messageAt,
-  noLineFacts,
-  type RecordTail,
-  textPartsOf,
-  tokensIn,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import type { LineFacts, Message } from "../adapter.ts";
+import { baseName } from "../argv.ts";
+import { countIn, type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, words } from "../fields.ts";
+import { answerParts, messageAt, noLineFacts, textPartsOf, typedLine } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
+import { tokensIn } from "../tokens.ts";
 
 interface PiEntry {
   type: string;
@@ -43,47 +34,50 @@ function entryOf(value: unknown): PiEntry | null {
   };
 }
 
-const headLines = 40;
-
-/** 0.73 writes a second header into a record that already has one. Only the first line counts. */
-export function readHead(lines: Iterable<Line>): { header: Fields; prompt: string | null } {
-  const head: ReturnType<typeof readHead> = { header: {}, prompt: null };
-  for (const { row: entry, index } of firstRows(lines, headLines, entryOf)) {
-    if (entry?.type === "session" && index === 0) head.header = entry.fields;
-    if (entry?.role === "user") head.prompt = textPartsOf(entry.message);
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
-
-interface PiTail extends RecordTail {
-  model: string | null;
-  title: string | null;
-}
-
 /** Reads from the leaf back along its branch to the message that shows the state of the last turn, and to the prompt that began it. */
-export function readTail(file: RecordFile): PiTail {
-  const tail: PiTail = { ...emptyTail, model: null, title: null };
-  const branch = new Branch();
-  const search = {
-    parse: entryOf,
-    isTurnFound: () => branch.isRead,
-    hasAllFacts: () => tail.title !== null && tail.model !== null,
-  };
-  for (const entry of lastRows(file, tail, search)) {
-    // An empty name means that a person removed the name.
-    if (entry.type === "session_info") tail.title ??= textIn(entry.fields, "name") ?? "";
-    tail.model ??= modelOf(entry);
-    if (branch.isRead) continue;
-    if (!isKnown(entry)) tail.unknown += 1;
-    if (entry.type === "message" && entry.role !== "system") tail.lastAt ??= entry.at;
-    branch.add(entry);
-  }
-  tail.title ||= null;
-  const lost: Turn | null = branch.isLost ? { state: "unclear", why: { code: "parent-entry-missing" } } : null;
-  tail.turn = unreadTurn(file, tail, branch.turn !== null) ?? branch.turn ?? lost ?? tail.turn;
-  return tail;
-}
+export const parseRecord = recordParser<PiEntry>({
+  agent: "pi",
+  parse: entryOf,
+  isKnown,
+  headLines: 40,
+  open(record, file) {
+    const { facts } = record;
+    const branch = new Branch();
+    let header: Fields = {};
+    return {
+      isTurnFound: () => branch.isRead,
+      hasAllFacts: () => facts.title !== null && facts.model !== null,
+      fact(entry) {
+        // An empty name means that a person removed the name.
+        if (entry.type === "session_info") facts.title ??= textIn(entry.fields, "name") ?? "";
+        facts.model ??= modelOf(entry);
+      },
+      add(entry) {
+        if (entry.type === "message" && entry.role !== "system") record.lastMessageAt ??= entry.at;
+        branch.add(entry);
+      },
+      turn: () => branch.turn,
+      missing: () => (branch.isLost ? { code: "parent-entry-missing" } : null),
+      first(entry, index) {
+        // 0.73 writes a second header into a record that already has one. Only the first line counts.
+        if (entry.type === "session" && index === 0) header = entry.fields;
+        if (entry.role === "user") facts.prompt = textPartsOf(entry.message);
+      },
+      finish() {
+        facts.title ||= null;
+        record.cwd = textIn(header, "cwd");
+        record.createdAt = timeIn(header, "timestamp");
+        record.parent = idInName(textIn(header, "parentSession") ?? "");
+        return (textIn(header, "id") ?? file.id) === file.id ? null : "another-id-inside";
+      },
+    };
+  },
+});
+
+export const recordName = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(?<id>[A-Za-z0-9._-]+)\.jsonl$/;
+
+/** The session of a record with this path; null: not the path of a record. */
+export const idInName = (path: string): string | null => recordName.exec(baseName(path))?.groups?.["id"] ?? null;
 
 /** Reads one branch back from its leaf. Ignores entries of other branches. */
 class Branch {
@@ -92,8 +86,7 @@ class Branch {
   isRead = false;
   /** The id of the next older entry of this branch; undefined: any entry. */
   private wanted: string | null | undefined;
-  private isCompacted = false;
-  private edited = new Set<string>();
+  private readonly newer: NewerEntries = { isCompacted: false, edited: new Set() };
 
   get isLost(): boolean {
     return typeof this.wanted === "string";
@@ -107,51 +100,59 @@ class Branch {
       return;
     }
     this.wanted = entry.parent;
-    if (this.turn === null) this.judge(entry);
-    else if (entry.role === "user" && this.turn.state === "open") this.close({ ...this.turn, since: entry.at });
+    if (this.turn === null) this.close(turnAfter(entry, this.newer));
+    else if (entry.role === "user") this.close({ state: "open", since: entry.at, doubt: null });
     if (entry.parent === null) this.isRead = true;
   }
 
-  private judge(entry: PiEntry): void {
-    const { type, role, at } = entry;
-    if (type === "compaction") this.isCompacted = true;
-    else if (type === "context_edit") this.edited.add(textIn(entry.fields, "targetId") ?? "");
-    else if (type === "branch_summary") this.close({ state: "closed", at, outcome: null });
-    else if (type === "custom_message" || role === "custom")
-      this.close({ state: "unclear", why: { code: "message-by-extension" } });
-    else if (type !== "message" || passive.includes(role)) return;
-    else if (role === "user") this.close({ state: "open", since: at, doubt: null });
-    else if (role === "toolResult") this.turn = { state: "open", since: null, doubt: null };
-    else if (role === "assistant") this.answered(entry);
-    else this.close({ state: "unclear", why: { code: "unknown-message", kind: role } });
-  }
-
-  private answered({ id, at, message }: PiEntry): void {
-    const reason = textIn(message, "stopReason") ?? "";
-    const error = textIn(message, "errorMessage") ?? "";
-    if (reason === "aborted" || (reason === "error" && abortedWords.test(error)))
-      this.close({ state: "closed", at, outcome: "interrupted" });
-    // 0.87 hides the failure from the model, and tries again.
-    else if (reason === "error" && id !== null && this.edited.has(id))
-      this.turn = { state: "open", since: null, doubt: null };
-    else if (reason === "error" && (this.isCompacted || !finalWords.test(error) || overflowWords.test(error)))
-      this.close({ state: "closed", at, outcome: "failed", doubt: { code: "may-retry" } });
-    else if (reason === "error")
-      this.close({
-        ...{ state: "closed", at, outcome: "failed" },
-        ...(error.startsWith("401") ? { needs: { kind: "login", text: error } } : {}),
-      });
-    else if (listIn(message, "content").some((part) => part["type"] === "toolCall"))
-      this.turn = { state: "open", since: null, doubt: null };
-    else if (reason === "stop") this.close({ state: "closed", at, outcome: "completed" });
-    else if (reason === "length") this.close({ state: "closed", at, outcome: null, doubt: { code: "may-continue" } });
-    else this.close({ state: "unclear", why: { code: "unknown-ending", text: reason } });
-  }
-
-  private close(turn: Turn): void {
+  private close(turn: Turn | null): void {
     this.turn = turn;
-    this.isRead = true;
+    this.isRead = turn !== null && turn !== inTurn;
   }
+}
+
+/** What newer entries of the branch say about an older one. */
+interface NewerEntries {
+  isCompacted: boolean;
+  edited: Set<string>;
+}
+
+/** The turn continues; its prompt is further back. */
+const inTurn: Turn = { state: "open", since: null, doubt: null };
+
+/** The state of the turn after this entry; null: the entry does not show it. */
+function turnAfter(entry: PiEntry, newer: NewerEntries): Turn | null {
+  const { type, role, at, fields } = entry;
+  if (type === "compaction") newer.isCompacted = true;
+  if (type === "context_edit") newer.edited.add(textIn(fields, "targetId") ?? "");
+  if (type === "branch_summary") return { state: "closed", at, outcome: null };
+  if (type === "custom_message" || role === "custom")
+    return { state: "unclear", why: { code: "message-by-extension" } };
+  if (type !== "message" || passive.includes(role)) return null;
+  if (role === "user") return { state: "open", since: at, doubt: null };
+  if (role === "toolResult") return inTurn;
+  return role === "assistant"
+    ? turnAfterAnswer(entry, newer)
+    : { state: "unclear", why: { code: "unknown-message", kind: role } };
+}
+
+function turnAfterAnswer({ id, at, message }: PiEntry, { isCompacted, edited }: NewerEntries): Turn {
+  const reason = textIn(message, "stopReason") ?? "";
+  const error = textIn(message, "errorMessage") ?? "";
+  if (reason === "aborted" || (reason === "error" && abortedWords.test(error)))
+    return { state: "closed", at, outcome: "interrupted" };
+  if (reason === "error") {
+    // 0.87 hides the failure from the model, and tries again.
+    if (id !== null && edited.has(id)) return inTurn;
+    const failed: Turn = { state: "closed", at, outcome: "failed" };
+    if (isCompacted || !finalWords.test(error) || overflowWords.test(error))
+      return { ...failed, doubt: { code: "may-retry" } };
+    return error.startsWith("401") ? { ...failed, needs: { kind: "login", text: error } } : failed;
+  }
+  if (listIn(message, "content").some((part) => part["type"] === "toolCall")) return inTurn;
+  if (reason === "stop") return { state: "closed", at, outcome: "completed" };
+  if (reason === "length") return { state: "closed", at, outcome: null, doubt: { code: "may-continue" } };
+  return { state: "unclear", why: { code: "unknown-ending", text: reason } };
 }
 
 /** Messages that belong to no turn. */
@@ -170,14 +171,12 @@ function modelOf({ type, role, fields, message }: PiEntry): string | null {
   return role === "assistant" ? textIn(message, "model") : null;
 }
 
-const lineTypes =
-  "session message model_change thinking_level_change usage compaction context_edit branch_summary custom custom_message label session_info".split(
-    " ",
-  );
+const lineTypes = words`session message model_change thinking_level_change usage compaction context_edit branch_summary custom custom_message label session_info`;
 const roles = ["user", "assistant", "toolResult", "custom", ...passive];
 
-const isKnown = ({ type, role }: PiEntry): boolean =>
-  lineTypes.includes(type) && (type !== "message" || roles.includes(role));
+function isKnown({ type, role }: PiEntry): boolean {
+  return lineTypes.includes(type) && (type !== "message" || roles.includes(role));
+}
 
 export function parseLine(value: unknown): LineFacts | null {
   const entry = entryOf(value);
@@ -208,12 +207,7 @@ function messagesOf({ type, role, at, fields, message }: PiEntry): Message[] {
       say("result", textIn(message, "output") ?? "", "bash"),
     ];
   if (role !== "assistant") return [];
-  const said = listIn(message, "content").flatMap((part) => {
-    if (part["type"] === "toolCall")
-      return [say("tool", callText(fieldsIn(part, "arguments"), ["command", "path"]), textIn(part, "name"))];
-    const text = part["type"] === "text" ? textIn(part, "text") : null;
-    return text === null || text === "" ? [] : [say("agent", text)];
-  });
+  const said = answerParts(message, at, ["command", "path"]);
   const reason = textIn(message, "stopReason");
   if (reason !== "error" && reason !== "aborted") return said;
   const error = textIn(message, "errorMessage") ?? "";

@@ -1,13 +1,13 @@
 // Qwen Code. Its README describes what it writes and how that was tested.
-import { type Announcement, emptyAnnouncement, type NativeRecord, noFacts } from "../../core/evidence.ts";
-import { type Reading, read } from "../../core/problem.ts";
+import type { Announcement } from "../../core/evidence.ts";
 import type { ProcessDetail } from "../../core/process.ts";
 import type { Role } from "../../core/rules.ts";
-import type { Adapter, AnnouncementFile, RecordFile } from "../adapter.ts";
-import { baseName, countIn, fieldsOf, flagValue, isUuid, nodeScript, textIn, uuidOrNull } from "../fields.ts";
-import { announcedSession, isForeign, recordWithTail, unknownAnnouncement, unknownRecord } from "../record-lines.ts";
+import type { Adapter } from "../adapter.ts";
+import { announcementFiles } from "../announcements.ts";
+import { baseName, flagValue, nodeScript } from "../argv.ts";
+import { countIn, type Fields, isUuid, textIn, uuidOrNull, words } from "../fields.ts";
 import { qwenInvocation } from "./invocation.ts";
-import { parseLine, readHead, readTail } from "./lines.ts";
+import { parseLine, parseRecord } from "./lines.ts";
 
 export const qwen: Adapter = {
   agent: "qwen",
@@ -32,7 +32,7 @@ export const qwen: Adapter = {
   processNames: ["node", "MainThread", "node-MainThread"],
   environment: ["QWEN_HOME", "HOME", "QWEN_CODE_NO_RELAUNCH"],
   records: [{ folder: "projects/*/chats", name: /^(?<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$/ }],
-  announcements: { folder: "sessions", name: /^(?<pid>[1-9][0-9]{0,9})\.json$/, parse: parseAnnouncement },
+  announcements: announcementFiles("qwen", "sessions", "sessionId", announced),
   countsDenied: true,
   countedIn: ['"usageMetadata"', "was declined", "User did not allow tool call"],
   role,
@@ -49,7 +49,7 @@ function homeOf(chosen: string | undefined, home: string | undefined): string | 
   return chosen || (home ? `${home}/.qwen` : null);
 }
 
-const helpers = "auth board channel extensions hooks mcp review sandbox sessions update".split(" ");
+const helpers = words`auth board channel extensions hooks mcp review sandbox sessions update`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions)(=|$)/;
 
 /** `qwen` is a starter that waits for `node --expose-gc …/cli.js`, which may start itself a second time. */
@@ -73,10 +73,7 @@ function programIn(argv: readonly string[]): ReturnType<typeof nodeScript> {
   return /(^|\/)qwen$|(^|\/)qwen(-code)?\/(dist\/)?(cli|cli-entry)\.js$/.test(program?.script ?? "") ? program : null;
 }
 
-const flagsWithValue =
-  "-m --model --fallback-model -i --prompt-interactive --system-prompt --append-system-prompt --output-style --approval-mode --channel --allowed-mcp-server-names --mcp-config --allowed-tools -e --extensions --include-directories --add-dir --openai-api-key --openai-base-url -r --resume --session-id --worktree --max-session-turns --core-tools --exclude-tools --auth-type --json-file --input-file --proxy".split(
-    " ",
-  );
+const flagsWithValue = words`-m --model --fallback-model -i --prompt-interactive --system-prompt --append-system-prompt --output-style --approval-mode --channel --allowed-mcp-server-names --mcp-config --allowed-tools -e --extensions --include-directories --add-dir --openai-api-key --openai-base-url -r --resume --session-id --worktree --max-session-turns --core-tools --exclude-tools --auth-type --json-file --input-file --proxy`;
 
 /** With a prompt in its arguments, or an output format, it has no interface and keeps its session. */
 function isHeadless(own: readonly string[]): boolean {
@@ -95,39 +92,9 @@ function argvId(argv: readonly string[]): string | null {
   return own.includes("--fork-session") ? null : uuidOrNull(flagValue(own, "--session-id", "-r", "--resume"));
 }
 
-function parseRecord(file: RecordFile): Reading<NativeRecord> {
-  const head = readHead(file.forward());
-  const tail = readTail(file);
-  if (isForeign(file, tail)) return unknownRecord("qwen", file);
-  return read({
-    ...recordWithTail(file, tail),
-    cwd: tail.cwd ?? head.cwd,
-    createdAt: head.at,
-    pending: tail.pending,
-    parent: head.parent,
-    facts: {
-      ...noFacts,
-      model: tail.model,
-      title: tail.title,
-      prompt: head.prompt,
-      branch: tail.branch,
-      agentVersion: head.version,
-    },
-  });
-}
-
-function parseAnnouncement(file: AnnouncementFile): Reading<Announcement> {
-  const announced = announcedSession(file, "sessionId");
-  if (announced === null) return unknownAnnouncement("qwen", file);
-  const fields = fieldsOf(file.value) ?? {};
+function announced(fields: Fields): Partial<Announcement> {
   // "<boot id>:<ticks>" on Linux.
-  const start = /^([0-9a-f-]{36}):(\d+)$/.exec(textIn(fields, "procStart") ?? "");
+  const [, boot = null, start = null] = /^([0-9a-f-]{36}):(\d+)$/.exec(textIn(fields, "procStart") ?? "") ?? [];
   const namespace = countIn(fields, "pidNs");
-  return read({
-    ...emptyAnnouncement({ ...file, ...announced }),
-    start: start?.[2] ?? null,
-    boot: start?.[1] ?? null,
-    namespace: namespace === null ? null : `pid:[${namespace}]`,
-    cwd: textIn(fields, "cwd"),
-  });
+  return { start, boot, namespace: namespace === null ? null : `pid:[${namespace}]`, cwd: textIn(fields, "cwd") };
 }

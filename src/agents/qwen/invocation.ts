@@ -1,8 +1,8 @@
 // How Qwen Code is started, continued and ended. README.md describes what was tested.
 import type { OwnSetting, PermissionEffect } from "../../core/permission.ts";
 import { type Argv, argv } from "../argv.ts";
-import { fieldsIn, fieldsOf, jsonIn, lookUp, textIn } from "../fields.ts";
-import { commonFlags, type Invocation, type Order, sessionFlags } from "../invocation.ts";
+import { type Fields, fieldsIn, fieldsOf, lookUp, textIn } from "../fields.ts";
+import { commonFlags, type Invocation, modeIn, type Order, sessionFlags, stopStep } from "../invocation.ts";
 
 /** With `--core-tools` Qwen has only these tools, even if its settings allow others. */
 const readTools = "read_file,list_directory,glob,grep_search,web_fetch";
@@ -23,14 +23,8 @@ export const qwenInvocation: Invocation = {
     return fields?.["type"] === "system" && fields["subtype"] === "init" ? textIn(fields, "session_id") : null;
   },
   permissions: {
-    read: {
-      flags: argv`--approval-mode default --core-tools ${readTools}`,
-      effect: "reads-files-and-web",
-    },
-    edit: {
-      flags: argv`--approval-mode auto-edit`,
-      effect: "edits-allowed-commands",
-    },
+    read: { flags: argv`--approval-mode default --core-tools ${readTools}`, effect: "reads-files-and-web" },
+    edit: { flags: argv`--approval-mode auto-edit`, effect: "edits-allowed-commands" },
     bypass: { flags: argv`--approval-mode yolo`, effect: "everything" },
   },
   ownSetting: {
@@ -48,10 +42,7 @@ export const qwenInvocation: Invocation = {
     { code: "unknown-argument", pattern: /^Unknown arguments?:/m },
   ],
   // SIGINT and SIGTERM end Qwen and its tool within 0.3 s. Qwen records that.
-  stopSignals: [
-    { signal: "SIGINT", patienceMs: 5_000 },
-    { signal: "SIGTERM", patienceMs: 5_000 },
-  ],
+  stopSignals: [stopStep("SIGINT", 5_000), stopStep("SIGTERM", 5_000)],
   // SIGINT would end an interface.
   interrupt: (_argv, tty) => (tty === null ? { signal: "SIGINT" } : { keys: "Escape" }),
 };
@@ -60,11 +51,9 @@ const sessionWords = (order: Order): Argv => sessionFlags(order, (from) => argv`
 
 /** The first file with a mode wins; without one the mode is `auto`. */
 function judgeSettings(texts: readonly (string | null)[]): OwnSetting {
-  const modes = texts.map((text) => {
-    const settings = fieldsOf(jsonIn({ text }, "text")) ?? {};
-    return textIn(fieldsIn(settings, "tools"), "approvalMode") ?? textIn(settings, "approvalMode");
-  });
-  const mode = modes.find((each) => each !== null) ?? "auto";
+  const find = (settings: Fields): string | null =>
+    textIn(fieldsIn(settings, "tools"), "approvalMode") ?? textIn(settings, "approvalMode");
+  const mode = modeIn(texts, find) ?? "auto";
   return { mode, effect: lookUp(effects, mode) ?? null, isBypass: mode === "yolo" };
 }
 

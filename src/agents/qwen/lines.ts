@@ -1,21 +1,11 @@
 // Reads a Qwen record: its head, its last turn, its conversation.
 import type { NativeRecord, Turn } from "../../core/evidence.ts";
 import type { TurnReason } from "../../core/reason.ts";
-import type { Line, LineFacts, Message, RecordFile } from "../adapter.ts";
+import type { LineFacts, Message } from "../adapter.ts";
 import { type Fields, fieldsIn, fieldsOf, listIn, numberIn, textIn, timeIn, uuidIn } from "../fields.ts";
-import {
-  callText,
-  emptyTail,
-  firstRows,
-  lastRows,
-  messageAt,
-  noLineFacts,
-  type RecordTail,
-  responseText,
-  tokensWithoutCache,
-  typedLine,
-  unreadTurn,
-} from "../record-lines.ts";
+import { callText, messageAt, noLineFacts, responseText, typedLine } from "../record-lines.ts";
+import { recordParser } from "../record-parser.ts";
+import { type TokenKeys, tokensWithoutCache } from "../tokens.ts";
 
 interface QwenLine {
   type: string;
@@ -41,71 +31,51 @@ function rowOf(value: unknown): QwenLine | null {
 
 const lineTypes = ["user", "assistant", "tool_result", "system"];
 
-const headLines = 40;
-
-interface QwenHead {
-  at: number | null;
-  cwd: string | null;
-  version: string | null;
-  prompt: string | null;
-  parent: string | null;
-}
-
-export function readHead(lines: Iterable<Line>): QwenHead {
-  const head: QwenHead = { at: null, cwd: null, version: null, prompt: null, parent: null };
-  for (const { row } of firstRows(lines, headLines, rowOf)) {
-    if (row !== null) {
-      head.at ??= row.at;
-      head.cwd ??= textIn(row.fields, "cwd");
-      head.version ??= textIn(row.fields, "version");
-      if (row.subtype === "parent_session") head.parent ??= uuidIn(row.payload, "sessionId");
-      if (isPrompt(row)) head.prompt ??= textOf(row);
-    }
-    if (head.prompt !== null) break;
-  }
-  return head;
-}
-
-interface QwenTail extends RecordTail {
-  pending: NativeRecord["pending"];
-  model: string | null;
-  title: string | null;
-  cwd: string | null;
-  branch: string | null;
-}
-
-/** Reads from the end back to the last prompt. A broken line on the way makes the turn unclear. */
-export function readTail(file: RecordFile): QwenTail {
-  const tail: QwenTail = { ...emptyTail, pending: null, model: null, title: null, cwd: null, branch: null };
-  const since: QwenLine[] = [];
-  let prompt: QwenLine | null = null;
-  const search = {
-    parse: rowOf,
-    isTurnFound: () => prompt !== null,
-    hasAllFacts: () => tail.model !== null && tail.title !== null,
-  };
-  for (const row of lastRows(file, tail, search)) {
-    tail.model ??= textIn(row.fields, "model");
-    if (row.subtype === "custom_title") tail.title ??= textIn(row.payload, "customTitle");
-    if (prompt !== null) continue;
-    if (!lineTypes.includes(row.type)) tail.unknown += 1;
-    tail.cwd ??= textIn(row.fields, "cwd");
-    tail.branch ??= textIn(row.fields, "gitBranch");
-    if (row.type !== "system") tail.lastAt ??= row.at;
-    if (isPrompt(row)) prompt = row;
-    else since.push(row);
-  }
-  tail.turn = unreadTurn(file, tail, prompt !== null) ?? turnOf(prompt, since.reverse(), tail);
-  if (tail.turn.state === "open" && tail.turn.doubt?.code === pendingCall.code) tail.pending = callOf(since);
-  return tail;
-}
+/** Reads from the end back to the last prompt. */
+export const parseRecord = recordParser<QwenLine>({
+  agent: "qwen",
+  parse: rowOf,
+  isKnown: ({ type }) => lineTypes.includes(type),
+  headLines: 40,
+  open(record) {
+    const { facts } = record;
+    const since: QwenLine[] = [];
+    let prompt: QwenLine | null = null;
+    return {
+      isTurnFound: () => prompt !== null,
+      hasAllFacts: () => facts.model !== null && facts.title !== null,
+      fact({ subtype, fields, payload }) {
+        facts.model ??= textIn(fields, "model");
+        if (subtype === "custom_title") facts.title ??= textIn(payload, "customTitle");
+      },
+      add(row) {
+        record.cwd ??= textIn(row.fields, "cwd");
+        facts.branch ??= textIn(row.fields, "gitBranch");
+        if (row.type !== "system") record.lastMessageAt ??= row.at;
+        if (isPrompt(row)) prompt = row;
+        else since.push(row);
+      },
+      turn: () => prompt && turnOf(prompt, since.toReversed()),
+      missing: () => (record.lastMessageAt === null ? null : { code: "no-prompt-found" }),
+      first(row) {
+        record.createdAt ??= row.at;
+        record.cwd ??= textIn(row.fields, "cwd");
+        facts.agentVersion ??= textIn(row.fields, "version");
+        if (row.subtype === "parent_session") record.parent ??= uuidIn(row.payload, "sessionId");
+        if (isPrompt(row)) facts.prompt = textOf(row);
+      },
+      finish() {
+        const isPending = record.turn.state === "open" && record.turn.doubt?.code === pendingCall.code;
+        if (isPending) record.pending = callOf(since);
+        return null;
+      },
+    };
+  },
+});
 
 const pendingCall: TurnReason = { code: "tool-call-pending" };
 
-function turnOf(prompt: QwenLine | null, since: readonly QwenLine[], { lastAt }: QwenTail): Turn {
-  if (prompt === null)
-    return lastAt === null ? { state: "none" } : { state: "unclear", why: { code: "no-prompt-found" } };
-  const begun = prompt.at;
+function turnOf({ at: begun }: QwenLine, since: readonly QwenLine[]): Turn {
   const started: Turn = { state: "open", since: begun, doubt: since.some(isOfInterface) ? maybeCancelled : null };
   let turn: Turn = started;
   let isAnswered = false;
@@ -164,9 +134,9 @@ const objectsIn = ({ parts }: QwenLine, key: string): Fields[] =>
   parts.map((part) => fieldsOf(part[key])).filter((found) => found !== null);
 
 /** The oldest call of the last answer that has no result. */
-function callOf(since: readonly QwenLine[]): NativeRecord["pending"] {
-  const answered = since.flatMap((row) => answersOf(row).map((answer) => textIn(answer, "id")));
-  const call = since.findLast((row) => row.type === "assistant" && callsOf(row).length > 0);
+function callOf(newestFirst: readonly QwenLine[]): NativeRecord["pending"] {
+  const answered = newestFirst.flatMap((row) => answersOf(row).map((answer) => textIn(answer, "id")));
+  const call = newestFirst.find((row) => row.type === "assistant" && callsOf(row).length > 0);
   const [open] = (call === undefined ? [] : callsOf(call)).filter(({ id }) => !answered.includes(String(id)));
   return open === undefined
     ? null
@@ -196,11 +166,7 @@ export function parseLine(value: unknown): LineFacts | null {
 
 const deniedWords = /requires permission to use .* was declined|User did not allow tool call/;
 
-const tokenKeys = {
-  input: "promptTokenCount",
-  output: "candidatesTokenCount",
-  cacheRead: "cachedContentTokenCount",
-};
+const tokenKeys: TokenKeys = ["promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount"];
 
 function messagesOf(row: QwenLine): Message[] {
   const { type, at, subtype, payload } = row;
