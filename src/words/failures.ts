@@ -14,7 +14,10 @@ export interface FailureWords {
 }
 
 /** `home`: the person's home directory, which paths show as `~`. */
-export function failureWords<C extends FailureCode>({ code, facts }: FailureData<C>, home = ""): FailureWords {
+export function failureWords<C extends FailureCode>(
+  { code, facts }: { code: C; facts: FailureFacts[C] },
+  home = "",
+): FailureWords {
   const said = sentences[code](facts, home);
   return typeof said === "string" ? { message: said, hint: null } : { message: said[0], hint: said[1] };
 }
