@@ -31,7 +31,7 @@ const waitingFor: Record<Waiting["kind"], string> = {
   other: "needs an answer",
 };
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 const reasons: Sentences<StatusReason> = {
   // How far the last turn got.
