@@ -41,18 +41,18 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
       matchMuted(process, process.muted, candidates, evidence, found);
       continue;
     }
-    const [only, ...more] = candidates.filter(({ isPast }) => !isPast);
+    const recent = candidates.filter(({ isPast }) => !isPast);
+    const [only, ...more] = recent;
+    const { pid } = process.row.identity;
+    const source = `/proc/${pid}/cwd`;
     const alone = more.length === 0 && only !== undefined && processesOf.get(only.key)?.length === 1;
     if (alone && only.fits && !process.rules.announces(process.detail)) {
-      const source = `/proc/${process.row.identity.pid}/cwd`;
       addOwner(found, only.key, processOwner(process.row, "cwd", source));
       continue;
     }
-    const pid = process.row.identity.pid;
     const why: OwnerDoubt = { code: "open-in-silent-process", pid };
-    for (const { key } of candidates) add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
-    const maybe = candidates.filter(({ isPast }) => !isPast).map(({ id }) => id);
-    if (process.detail.ours) found.unrecorded.push({ process, maybe });
+    for (const { key } of candidates) add(found.doubts, key, { why, source, rule: "R9" });
+    if (process.detail.ours) found.unrecorded.push({ process, maybe: recent.map(({ id }) => id) });
   }
 }
 
