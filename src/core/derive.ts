@@ -6,7 +6,16 @@ import { anyPid, type Background, type Evidence, type NativeRecord, type Outcome
 import { matchProcesses } from "./match.ts";
 import type { Doubt, FoundOwner, Matches } from "./matches.ts";
 import type { Problem } from "./problem.ts";
-import { chainIn, isLive, isSuspended, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import {
+  chainIn,
+  examinedIn,
+  isSuspended,
+  livePid,
+  mayBeOurs,
+  type ProcessRow,
+  type ProcessTable,
+  sameProcess,
+} from "./process.ts";
 import { proofs } from "./proof.ts";
 import type { Contradiction, RunningReason, StatusReason } from "./reason.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
@@ -256,13 +265,7 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
     problems.push(...evidence.processes.value.hidden.map(hiddenProcess));
   }
   // A broken announcement of a dead process affects no status.
-  const table = evidence.processes.ok ? evidence.processes.value : null;
-  let livePids: Set<number> | null = null;
-  const mayLive = (pid: number): boolean => {
-    if (table === null || pid === anyPid) return true;
-    livePids ??= new Set([...table.hidden, ...livePidsOf(table)]);
-    return livePids.has(pid);
-  };
+  const mayLive = (pid: number): boolean => !evidence.processes.ok || mayBeLive(pid, evidence.processes.value);
   for (const store of evidence.stores) {
     if (!store.listing.ok) problems.push(store.listing.problem);
     problems.push(...(store.nameless ?? []).map(({ problem }) => problem));
@@ -286,9 +289,12 @@ const hiddenProcess = (pid: number): Problem => ({
   detail: { code: "hidden-process" },
 });
 
-/** The pids that live processes may have announced: in our pid namespace, and in their own. */
-const livePidsOf = (table: ProcessTable): number[] =>
-  table.rows.filter(isLive).flatMap(({ identity, detail }) => [identity.pid, detail?.innerPid ?? identity.pid]);
+/** A live process may have announced its pid in our pid namespace, or in its own. */
+const mayBeLive = (pid: number, table: ProcessTable): boolean =>
+  pid === anyPid ||
+  table.hidden.includes(pid) ||
+  livePid(table, pid) !== null ||
+  examinedIn(table).some(({ detail }) => detail.innerPid === pid);
 
 /** Newest first, then by name, so that the order of the input does not matter. */
 const bySessionOrder = (a: Session, b: Session): number =>

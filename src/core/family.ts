@@ -88,6 +88,13 @@ export function familyOf(
     const id = unrelated.find((other) => isToolOf(row, other, signs))?.id ?? null;
     return id === null ? null : { code: "of-session", id };
   };
+  /** Its ancestors on the same terminal and the first one that is not on it; none if the agent created the terminal. */
+  const terminalHolders = (row: ProcessRow): ProcessRow[] => {
+    const [, ...above] = chainAbove(row, byPid);
+    const end = above.findIndex((at) => isOwn(at) || at.tty !== row.tty);
+    const last = above[end];
+    return row.tty === null || last === undefined || isOwn(last) ? [] : above.slice(0, end + 1);
+  };
   const isBelowOwn = (row: ProcessRow): boolean => chainAbove(row, byPid).some(isOwn);
   const left = new Map<ProcessRow, SpareReason>();
   const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
@@ -101,7 +108,7 @@ export function familyOf(
   }
   // Killing the owner of the other end, or the session leader, hangs up this terminal.
   for (const [row] of [...left])
-    for (const at of terminalHolders(row, chainAbove(row, byPid), isOwn))
+    for (const at of terminalHolders(row))
       if (candidates.includes(at) && !left.has(at))
         left.set(at, { code: "terminal-depends-on-it", pid: row.identity.pid });
   // Descendants of spared processes are spared, too.
@@ -161,17 +168,6 @@ function daemon({ name, detail }: ProcessRow): SpareReason | null {
 }
 
 const ownTerminal = ({ tty }: ProcessRow): SpareReason | null => (tty === null ? null : { code: "has-terminal", tty });
-
-/** Its ancestors on the same terminal and the first one that is not on it; none if the agent created the terminal. */
-function terminalHolders(
-  { tty }: ProcessRow,
-  [, ...above]: readonly ProcessRow[],
-  isOwn: (row: ProcessRow) => boolean,
-): ProcessRow[] {
-  const end = above.findIndex((at) => isOwn(at) || at.tty !== tty);
-  const last = above[end];
-  return tty === null || last === undefined || isOwn(last) ? [] : above.slice(0, end + 1);
-}
 
 /** A table is not read in one instant: a process older than its parent has another parent, whose pid was reused. */
 const isChild = (row: ProcessRow, parent: ProcessRow): boolean => row.startedAt >= parent.startedAt;

@@ -1,6 +1,6 @@
 // The evidence behind a status: which fact was seen where, which rule used it, and what would change the status.
 
-import type { Activity, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
+import type { Activity, Announcement, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
 import type { Doubt, FoundOwner } from "./matches.ts";
 import type { ProblemDetail } from "./problem.ts";
 import { isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
@@ -19,12 +19,7 @@ export interface Proof {
 export type Fact =
   | { code: "process"; pid: number; name: string; state: string; start: string; isSuspended: boolean }
   /** `announced`: what the announcement says of the process; null: the link is not by an announcement. */
-  | {
-      code: "link";
-      link: Link;
-      start: string;
-      announced: { pid: number; start: string | null; boot: string | null } | null;
-    }
+  | { code: "link"; link: Link; start: string; announced: Pick<Announcement, "pid" | "start" | "boot"> | null }
   | { code: "agent-says"; activity: Activity }
   /** activity null: the server holds the session's lock, and says nothing about it. */
   | { code: "server"; activity: Activity | null }
