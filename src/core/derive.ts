@@ -17,7 +17,7 @@ import {
   sameProcess,
 } from "./process.ts";
 import { proofs } from "./proof.ts";
-import type { Contradiction, RunningReason, StatusReason } from "./reason.ts";
+import type { Contradiction, RunningReason, StatusReason, UnreadReason } from "./reason.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 import { isSameSession, type Owner, type Session, type SessionList, type Status } from "./session.ts";
 import { compareText, gatherFacts, type SessionFacts } from "./session-facts.ts";
@@ -140,7 +140,7 @@ function moreOf(a: Background | null, b: Background | null): Background | null {
 /** Rule 2: stopped needs proof. Returns every reason why it is not proven that no process has the session. */
 function whyNotProven(subject: SessionFacts, evidence: Evidence, table: ProcessTable | null): Doubt[] {
   const { store, reading, foreignOwner } = subject;
-  const unread = (code: UnreadCode, problem: Problem): Doubt => ({
+  const unread = (code: UnreadReason["code"], problem: Problem): Doubt => ({
     why: { code, detail: problem.detail },
     source: problem.source,
     rule: "R2",
@@ -161,8 +161,6 @@ function whyNotProven(subject: SessionFacts, evidence: Evidence, table: ProcessT
     doubts.push({ why: { code: "outer-namespace" }, source: store.home, rule: "R10" });
   return doubts;
 }
-
-type UnreadCode = "processes-unreadable" | "processes-incomplete" | "record-unreadable" | "store-incomplete";
 
 function outcomeOf(record: NativeRecord | null): Outcome | null {
   if (record === null) return null;
