@@ -1,6 +1,6 @@
 // Prints the error of a failed command as text and JSON, and returns the exit code.
 import { Failure } from "../core/failure.ts";
-import { exitOf, isRetryable } from "../core/failure-exits.ts";
+import { exitOf, isRetryable } from "../core/failure-kinds.ts";
 import { exitCodes } from "../core/problem.ts";
 import { jsonLine } from "../lib/width.ts";
 import { AmbiguousReference } from "../service/reference.ts";

@@ -57,6 +57,9 @@ function isInnerOf(row: ProcessRow, announcement: Announcement, table: ProcessTa
     : detail.namespace === announcement.namespace;
 }
 
+const dead = (why: StaleReason): Verdict => ({ kind: "dead", why });
+const cannotTell = (rule: TruthRule, why: OwnerDoubt): Verdict => ({ kind: "cannot-tell", why, rule });
+
 /** `isAgents`: the process belongs to the agent that owns the store of the announcement. */
 export function judgeAnnouncement(
   announcement: Announcement,
@@ -65,14 +68,13 @@ export function judgeAnnouncement(
   context: AnnouncementContext,
 ): Verdict {
   const { pid } = announcement;
-  const cannotTell = (why: OwnerDoubt): Verdict => ({ kind: "cannot-tell", why, rule: "R10" });
   if (row === null && namesOtherHost(announcement, context.host))
-    return cannotTell({ code: "announced-by-other-host", pid, host: announcement.host ?? "" });
+    return cannotTell("R10", { code: "announced-by-other-host", pid, host: announcement.host ?? "" });
   const verdict = judgeHere(announcement, row, isAgents, context.table);
   if (!context.isShared || namesThisHost(announcement, context)) return verdict;
   // A pid alone fits a process of any host; with the start in clock ticks it is this one.
   const fitsAnywhere = verdict.kind === "owner" && announcement.start === null;
-  return verdict.kind === "dead" || fitsAnywhere ? cannotTell({ code: "may-be-on-other-host", pid }) : verdict;
+  return verdict.kind === "dead" || fitsAnywhere ? cannotTell("R10", { code: "may-be-on-other-host", pid }) : verdict;
 }
 
 function judgeHere(
@@ -81,40 +83,24 @@ function judgeHere(
   isAgents: boolean,
   table: ProcessTable,
 ): Verdict {
-  const { pid } = announcement;
-  const elsewhere = announcement.namespace !== null && announcement.namespace !== table.namespace.id;
-  if (elsewhere && row === null)
-    return {
-      kind: "cannot-tell",
-      why: { code: "announced-by-other-namespace", pid, namespace: announcement.namespace ?? "" },
-      rule: "R10",
-    };
-  if (announcement.boot !== null && announcement.boot !== table.boot)
-    return { kind: "dead", why: { code: "earlier-boot", pid } };
-  if (row === null && table.hidden.includes(pid))
-    return { kind: "cannot-tell", why: { code: "pid-hidden", pid }, rule: "R2" };
-  if (row === null) return { kind: "dead", why: { code: "pid-gone", pid } };
-  if (announcement.start !== null && announcement.start !== row.identity.start)
-    return {
-      kind: "dead",
-      why: { code: "pid-recycled", pid, start: row.identity.start, announced: announcement.start },
-    };
-  if (announcement.start !== null && announcement.boot !== null) return { kind: "owner", row };
+  const { pid, namespace, start, boot, writtenAt } = announcement;
+  if (row === null && namespace !== null && namespace !== table.namespace.id)
+    return cannotTell("R10", { code: "announced-by-other-namespace", pid, namespace });
+  if (boot !== null && boot !== table.boot) return dead({ code: "earlier-boot", pid });
+  if (row === null && table.hidden.includes(pid)) return cannotTell("R2", { code: "pid-hidden", pid });
+  if (row === null) return dead({ code: "pid-gone", pid });
+  if (start !== null && start !== row.identity.start)
+    return dead({ code: "pid-recycled", pid, start: row.identity.start, announced: start });
+  if (start !== null && boot !== null) return { kind: "owner", row };
 
   // Without boot id or start time the pid proves nothing: the process must belong to this agent, and be older than the announcement.
-  if (!isAgents)
-    return isBlind(row)
-      ? { kind: "cannot-tell", why: { code: "pid-unreadable", pid }, rule: "R2" }
-      : { kind: "dead", why: { code: "pid-is-other-program", pid, name: row.name } };
-  const aheadMs =
-    announcement.start === null && announcement.writtenAt !== null ? row.startedAt - announcement.writtenAt : 0;
-  if (aheadMs > clockSlackMs) return { kind: "dead", why: { code: "started-after-announcement", pid } };
-  if (aheadMs > startSlackMs)
-    return {
-      kind: "cannot-tell",
-      why: { code: "pid-may-be-recycled", pid },
-      rule: "R1",
-    };
+  if (!isAgents) {
+    if (isBlind(row)) return cannotTell("R2", { code: "pid-unreadable", pid });
+    return dead({ code: "pid-is-other-program", pid, name: row.name });
+  }
+  const aheadMs = start === null && writtenAt !== null ? row.startedAt - writtenAt : 0;
+  if (aheadMs > clockSlackMs) return dead({ code: "started-after-announcement", pid });
+  if (aheadMs > startSlackMs) return cannotTell("R1", { code: "pid-may-be-recycled", pid });
   return { kind: "owner", row };
 }
 

@@ -2,13 +2,22 @@
 
 import { activityOf, isStarting } from "./activity.ts";
 import { isOlderThanProcess } from "./announcements.ts";
-import { anyPid, type Background, type Evidence, type NativeRecord } from "./evidence.ts";
+import { anyPid, type Background, type Evidence, type NativeRecord, type Outcome } from "./evidence.ts";
 import { matchProcesses } from "./match.ts";
 import type { Doubt, FoundOwner, Matches } from "./matches.ts";
 import type { Problem } from "./problem.ts";
-import { chainIn, isLive, isSuspended, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import {
+  chainIn,
+  examinedIn,
+  isSuspended,
+  livePid,
+  mayBeOurs,
+  type ProcessRow,
+  type ProcessTable,
+  sameProcess,
+} from "./process.ts";
 import { proofs } from "./proof.ts";
-import type { Contradiction, RunningReason, StatusReason } from "./reason.ts";
+import type { Contradiction, RunningReason, StatusReason, UnreadReason } from "./reason.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
 import { isSameSession, type Owner, type Session, type SessionList, type Status } from "./session.ts";
 import { compareText, gatherFacts, type SessionFacts } from "./session-facts.ts";
@@ -63,12 +72,11 @@ const emptyTable: ProcessTable = {
   boot: "",
   uid: -1,
   namespace: { id: null, initial: true },
-  rows: [],
-  gaps: [],
-  hidden: [],
+  ...{ rows: [], gaps: [], hidden: [] },
 };
 
 function judge(subject: SessionFacts, evidence: Evidence, table: ProcessTable | null, matches: Matches): Session {
+  const { agent, home, id, recordOwner } = subject;
   const record = subject.reading?.ok ? subject.reading.value : null;
   const running = subject.owners.length > 0;
   const doing = running ? activityOf(subject, record, evidence) : null;
@@ -81,12 +89,11 @@ function judge(subject: SessionFacts, evidence: Evidence, table: ProcessTable | 
         ? { state: "unknown", why: doubt.why }
         : { state: "stopped", outcome: outcomeOf(record) };
   const processes = subject.owners.flatMap((owner) => (owner.row === null ? [] : [owner.row]));
-  const announcement = firstAnnouncement(subject.owners);
+  const [announcement] = subject.owners.flatMap((owner) =>
+    owner.kind === "process" ? (owner.announcement ?? []) : [],
+  );
   const session: Session = {
-    agent: subject.agent,
-    home: subject.home,
-    id: subject.id,
-    status,
+    ...{ agent, home, id, status, record, recordOwner, processes },
     reason:
       doing !== null
         ? (doing.reason ?? (announcement?.job == null ? null : { code: "background-job", job: announcement.job }))
@@ -102,16 +109,11 @@ function judge(subject: SessionFacts, evidence: Evidence, table: ProcessTable | 
     endedAt: status.state === "stopped" ? endOf(record) : null,
     parent: record?.parent ?? null,
     continuedBy: record?.continuedBy ?? subject.continuedBy,
-    record,
-    recordOwner: subject.recordOwner,
     job: announcement?.job ?? null,
-    processes,
     conflicts: conflictsOf(subject),
     ...unexplained,
   };
-  return explained(session, () =>
-    proofs(session, subject, doubts, evidence, table, matches.seen.get(subject.agent) ?? []),
-  );
+  return explained(session, () => proofs(session, subject, doubts, evidence, table, matches.seen.get(agent) ?? []));
 }
 
 const unexplained: Pick<Session, "evidence" | "wouldChange"> = { evidence: [], wouldChange: [] };
@@ -137,25 +139,21 @@ function moreOf(a: Background | null, b: Background | null): Background | null {
 
 /** Rule 2: stopped needs proof. Returns every reason why it is not proven that no process has the session. */
 function whyNotProven(subject: SessionFacts, evidence: Evidence, table: ProcessTable | null): Doubt[] {
+  const { store, reading, foreignOwner } = subject;
+  const unread = (code: UnreadReason["code"], problem: Problem): Doubt => ({
+    why: { code, detail: problem.detail },
+    source: problem.source,
+    rule: "R2",
+  });
   const doubts: Doubt[] = [];
-  if (!evidence.processes.ok) {
-    const { detail, source } = evidence.processes.problem;
-    doubts.push({ why: { code: "processes-unreadable", detail }, source, rule: "R2" });
-  }
-  for (const gap of [...(table?.gaps ?? [])].sort((a, b) => compareText(a.source, b.source)))
-    doubts.push({ why: { code: "processes-incomplete", detail: gap.detail }, source: gap.source, rule: "R2" });
+  if (!evidence.processes.ok) doubts.push(unread("processes-unreadable", evidence.processes.problem));
+  for (const gap of (table?.gaps ?? []).toSorted((a, b) => compareText(a.source, b.source)))
+    doubts.push(unread("processes-incomplete", gap));
   doubts.push(...subject.doubts);
-  const { store, reading } = subject;
-  if (reading !== null && !reading.ok) {
-    const { detail, source } = reading.problem;
-    doubts.push({ why: { code: "record-unreadable", detail }, source, rule: "R2" });
-  }
-  if (store !== null && !store.listing.ok) {
-    const { detail, source } = store.listing.problem;
-    doubts.push({ why: { code: "store-incomplete", detail }, source, rule: "R2" });
-  }
-  if (subject.foreignOwner !== null && evidence.othersAreHidden === true)
-    doubts.push({ why: { code: "hidden-from-user", uid: subject.foreignOwner }, source: "/proc", rule: "R2" });
+  if (reading?.ok === false) doubts.push(unread("record-unreadable", reading.problem));
+  if (store?.listing.ok === false) doubts.push(unread("store-incomplete", store.listing.problem));
+  if (foreignOwner !== null && evidence.othersAreHidden === true)
+    doubts.push({ why: { code: "hidden-from-user", uid: foreignOwner }, source: "/proc", rule: "R2" });
   const isProvenHere = subject.staleAnnouncements.some(({ isOurs }) => isOurs);
   if (store?.isShared === true && !isProvenHere)
     doubts.push({ why: { code: "network-store" }, source: store.home, rule: "R10" });
@@ -164,7 +162,7 @@ function whyNotProven(subject: SessionFacts, evidence: Evidence, table: ProcessT
   return doubts;
 }
 
-function outcomeOf(record: NativeRecord | null): Extract<Status, { state: "stopped" }>["outcome"] {
+function outcomeOf(record: NativeRecord | null): Outcome | null {
   if (record === null) return null;
   if (record.turn.state === "open") return "cut-off";
   return record.turn.state === "closed" ? record.turn.outcome : null;
@@ -203,11 +201,6 @@ function conflictsOf(subject: SessionFacts): Contradiction[] {
   return conflicts;
 }
 
-const firstAnnouncement = (owners: readonly FoundOwner[]) => {
-  for (const owner of owners) if (owner.kind === "process" && owner.announcement !== null) return owner.announcement;
-  return null;
-};
-
 /** A live agent process whose session is not known: it is listed without an id. */
 function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evidence): Session {
   const { row, detail, home, rules } = found.process;
@@ -231,19 +224,12 @@ function unrecordedSession(found: Matches["unrecorded"][number], evidence: Evide
       : dialog === null
         ? unnamed
         : { code: "waiting", kind: dialog.waiting.kind },
-    since: null,
     waiting: dialog?.waiting ?? null,
-    background: null,
     cwd: detail.cwd,
     startedAt: row.startedAt,
-    updatedAt: null,
-    endedAt: null,
-    parent: null,
-    continuedBy: null,
-    record: null,
-    job: null,
     processes: [row],
-    conflicts: [],
+    ...{ since: null, background: null, updatedAt: null, endedAt: null, parent: null, continuedBy: null },
+    ...{ record: null, job: null, conflicts: [] },
     ...unexplained,
   };
   return explained(session, () => proofs(session, null, [], evidence, null, []));
@@ -277,13 +263,7 @@ function collectProblems(evidence: Evidence, rules: readonly AgentRules[]): Prob
     problems.push(...evidence.processes.value.hidden.map(hiddenProcess));
   }
   // A broken announcement of a dead process affects no status.
-  const table = evidence.processes.ok ? evidence.processes.value : null;
-  let livePids: Set<number> | null = null;
-  const mayLive = (pid: number): boolean => {
-    if (table === null || pid === anyPid) return true;
-    livePids ??= new Set([...table.hidden, ...livePidsOf(table)]);
-    return livePids.has(pid);
-  };
+  const mayLive = (pid: number): boolean => !evidence.processes.ok || mayBeLive(pid, evidence.processes.value);
   for (const store of evidence.stores) {
     if (!store.listing.ok) problems.push(store.listing.problem);
     problems.push(...(store.nameless ?? []).map(({ problem }) => problem));
@@ -307,9 +287,12 @@ const hiddenProcess = (pid: number): Problem => ({
   detail: { code: "hidden-process" },
 });
 
-/** The pids that live processes may have announced: in our pid namespace, and in their own. */
-const livePidsOf = (table: ProcessTable): number[] =>
-  table.rows.filter(isLive).flatMap(({ identity, detail }) => [identity.pid, detail?.innerPid ?? identity.pid]);
+/** A live process may have announced its pid in our pid namespace, or in its own. */
+const mayBeLive = (pid: number, table: ProcessTable): boolean =>
+  pid === anyPid ||
+  table.hidden.includes(pid) ||
+  livePid(table, pid) !== null ||
+  examinedIn(table).some(({ detail }) => detail.innerPid === pid);
 
 /** Newest first, then by name, so that the order of the input does not matter. */
 const bySessionOrder = (a: Session, b: Session): number =>

@@ -16,7 +16,8 @@ export interface ListChanges {
 }
 
 export function diffLists(before: SessionList, after: SessionList): ListChanges {
-  return { sessions: diffSessions(before.sessions, after.sessions), problems: diffProblems(before, after) };
+  const problems = { began: without(after.problems, before.problems), ended: without(before.problems, after.problems) };
+  return { sessions: diffSessions(before.sessions, after.sessions), problems };
 }
 
 /** The sessions of the list before, with the changes applied to them. The order is that of the list before, new ones last. */
@@ -44,12 +45,15 @@ function diffSessions(before: readonly Session[], after: readonly Session[]): Se
     if (was === undefined) fresh.push(session);
     else if (was !== session && viewOf(was) !== viewOf(session)) changes.push({ before: was, after: session });
   }
-  const nameless = new Map([...left.values()].filter(({ id }) => id === null).flatMap((was) => ownersOf(was, was)));
+  // A process that was listed without a session may now be listed with one.
+  const nameless = new Map(
+    [...left.values()].flatMap((was) => (was.id === null ? was.processes.map((row) => [ownerKey(was, row), was]) : [])),
+  );
   // Two new sessions may have the same process: the order of the list must not decide between them.
   for (const session of fresh.sort((a, b) => compareText(keyOf(a), keyOf(b)))) {
     const was = session.processes.map((row) => nameless.get(ownerKey(session, row))).find((each) => each !== undefined);
-    if (was !== undefined && left.delete(keyOf(was))) changes.push({ before: was, after: session });
-    else changes.push({ before: null, after: session });
+    const isFirst = was !== undefined && left.delete(keyOf(was));
+    changes.push({ before: isFirst ? was : null, after: session });
   }
   changes.push(...[...left.values()].map((session): SessionChange => ({ before: session, after: null })));
   return changes.sort((a, b) => compareText(changeKey(a), changeKey(b)));
@@ -63,10 +67,6 @@ function keyOf({ agent, home, id, processes }: Session): string {
   const [row] = processes;
   return JSON.stringify([agent, home, null, row === undefined ? null : identityOf(row)]);
 }
-
-/** Keys that find a process again which was listed without a session and is now listed with one. */
-const ownersOf = <T>(session: Session, value: T): [string, T][] =>
-  session.processes.map((row) => [ownerKey(session, row), value]);
 
 const ownerKey = ({ agent }: Session, row: ProcessRow): string => `${agent} ${identityOf(row)}`;
 
@@ -86,10 +86,6 @@ function viewOf(session: Session): string {
     [record?.facts ?? null, record?.opensAs ?? null],
     processes.map((row) => [identityOf(row), row.name, row.tty, isSuspended(row)]),
   ]);
-}
-
-function diffProblems({ problems: before }: SessionList, { problems: after }: SessionList): ListChanges["problems"] {
-  return { began: without(after, before), ended: without(before, after) };
 }
 
 /** The order of problems is that of the list; the same problem counts once. */

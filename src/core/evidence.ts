@@ -125,10 +125,7 @@ export interface Announcement {
   background: Background | null;
   /** Its name in the agent's own supervisor; null: it has no supervisor. */
   job: string | null;
-  /**
-   * When the process began the session, for agents that have one session at a time and keep an announcement for each. The process
-   * has the newest one that is not over; whether another process reopened an older one is not recorded.
-   */
+  /** When the process began the session, for agents that keep an announcement for each. The process has the newest that is not over. */
   begunAt?: number | null;
   /** The process announced that it has left the session. It may still be live. */
   isOver?: boolean;
@@ -187,10 +184,7 @@ export interface Store {
    * by time; otherwise those whose id begins like the id of a session in the answer.
    */
   unopened?: string[];
-  /**
-   * A pid or a session in the file name is known even if the content cannot be read.
-   * `uid`: the owner of the file; null: it could not be read.
-   */
+  /** `pid` and `session` are known by the file name even if the content cannot be read. `uid` owns the file; null: not readable. */
   announcements: { pid: number; reading: Reading<Announcement>; uid: number | null; session?: string }[];
   successions: Succession[];
 }

@@ -40,10 +40,12 @@ export function familyOf(
   // A server has many sessions: its descendants are ours only if they carry our tag.
   const owners = isServed(session) ? [] : table.rows.filter(isOwn);
   const others = all.filter((other) => other.status.state === "running" && !isSameSession(other, session));
-  const otherOwners = ownersOf(others);
+  const otherOwners = new Map(
+    others.flatMap((other) => other.processes.map(({ identity }) => [identity.pid, ownedBy(other)] as const)),
+  );
   const launches = new Set([...signs.launches, ...owners.flatMap((row) => launchToEnd(row) ?? [])]);
   const tagged = table.rows.filter((row) => isLive(row) && carriesTag(row, session, launches, signs));
-  const children = childrenOf(table);
+  const children = Map.groupBy(table.rows, ({ parent }) => parent);
   const related = new Set([...owners, ...tagged].flatMap((row) => withDescendants(row, children)));
   const byPid = new Map(table.rows.map((row) => [row.identity.pid, row]));
 
@@ -74,45 +76,59 @@ export function familyOf(
     const keeper = chainAbove(row, byPid).find((at) => isOwn(at) || at.tty !== row.tty);
     return keeper !== undefined && (isOwn(keeper) || signs.isOfAgent?.(keeper, session.agent) === true);
   };
+  /** A launch from inside the session removes its variable; a tag beside the variable is that of an outer session. */
+  const otherLaunch = (row: ProcessRow): SpareReason | null => {
+    const tag = tagOf(row);
+    if (tag === null || launches.has(tag) || isToolOf(row, session, signs)) return null;
+    return owners.some((owner) => tagOf(owner) === tag) ? null : { code: "of-launch", launch: tag };
+  };
+  /** Other sessions that ours does not run inside of. */
+  const unrelated = others.filter((other) => !owners.some((owner) => isToolOf(owner, other, signs)));
+  const otherTool = (row: ProcessRow): SpareReason | null => {
+    const id = unrelated.find((other) => isToolOf(row, other, signs))?.id ?? null;
+    return id === null ? null : { code: "of-session", id };
+  };
+  /** Its ancestors on the same terminal and the first one that is not on it; none if the agent created the terminal. */
+  const terminalHolders = (row: ProcessRow): ProcessRow[] => {
+    const [, ...above] = chainAbove(row, byPid);
+    const end = above.findIndex((at) => isOwn(at) || at.tty !== row.tty);
+    const last = above[end];
+    return row.tty === null || last === undefined || isOwn(last) ? [] : above.slice(0, end + 1);
+  };
   const isBelowOwn = (row: ProcessRow): boolean => chainAbove(row, byPid).some(isOwn);
   const left = new Map<ProcessRow, SpareReason>();
-  const spared = new Map<ProcessRow, SpareReason>();
   const candidates = [...related].filter((row) => isLive(row) && !isOwn(row) && !callerPids.has(row.identity.pid));
   for (const row of candidates) {
     const why =
       nearest(row, (at) => otherOwners.get(at.identity.pid) ?? multiplexer(at) ?? servers(at) ?? window(at)) ??
-      otherLaunch(row, session, owners, launches, signs) ??
-      (isBelowOwn(row) ? null : (otherTool(row, others, owners, signs) ?? daemon(row))) ??
+      otherLaunch(row) ??
+      (isBelowOwn(row) ? null : (otherTool(row) ?? daemon(row))) ??
       (isBelowOwn(row) && isKeptByAgent(row) ? null : ownTerminal(row));
     if (why !== null) left.set(row, why);
   }
   // Killing the owner of the other end, or the session leader, hangs up this terminal.
   for (const [row] of [...left])
-    for (const at of terminalHolders(row, chainAbove(row, byPid), isOwn))
+    for (const at of terminalHolders(row))
       if (candidates.includes(at) && !left.has(at))
         left.set(at, { code: "terminal-depends-on-it", pid: row.identity.pid });
   // Descendants of spared processes are spared, too.
-  for (const row of candidates) {
-    const why = left.has(row) ? null : nearest(row, (at) => (at === row ? null : (left.get(at) ?? null)));
-    if (why !== null) spared.set(row, why);
-  }
-  return {
-    members: candidates.filter((row) => !left.has(row) && !spared.has(row)),
-    leftovers: [...left, ...spared].map(([row, why]) => ({ row, why })),
-  };
+  const below = candidates.flatMap((row): [ProcessRow, SpareReason][] => {
+    const why = left.has(row) ? null : nearest(row, (at) => left.get(at) ?? null);
+    return why === null ? [] : [[row, why]];
+  });
+  const leftovers = [...left, ...below].map(([row, why]) => ({ row, why }));
+  const spared = new Set(leftovers.map(({ row }) => row));
+  return { members: candidates.filter((row) => !spared.has(row)), leftovers };
 }
-
-const ownersOf = (others: readonly Session[]): Map<number, SpareReason> =>
-  new Map(others.flatMap((other) => other.processes.map((row) => [row.identity.pid, ownedBy(other)] as const)));
 
 export const ownedBy = ({ id, agent }: Session): SpareReason =>
   id === null ? { code: "live-agent", agent } : { code: "has-session", id };
 
+const tagOf = ({ detail }: ProcessRow): string | null => detail?.env?.["AGENTCTL_TAG"] ?? null;
+
 /** The launch that this process was started for. Outside of the holder's kernel session the tag was only inherited. */
-export function launchOf({ session, detail }: ProcessRow): string | null {
-  const env = detail?.env ?? {};
-  return env["AGENTCTL_TAG_SID"] === String(session) ? (env["AGENTCTL_TAG"] ?? null) : null;
-}
+export const launchOf = (row: ProcessRow): string | null =>
+  row.detail?.env?.["AGENTCTL_TAG_SID"] === String(row.session) ? tagOf(row) : null;
 
 /** The launch that ends with this owner. A sandboxed process could name any launch, so its tag is not believed. */
 export const launchToEnd = (row: ProcessRow): string | null =>
@@ -131,39 +147,9 @@ function carriesTag(row: ProcessRow, session: Kin, launches: ReadonlySet<string>
   return (isNamed || isToolOf(row, session, signs)) && mayBeOf(row, session);
 }
 
-function isToolOf(
-  { detail }: ProcessRow,
-  { agent, id }: Pick<Kin, "agent" | "id">,
-  { sessionVariables }: FamilySigns,
-): boolean {
+function isToolOf({ detail }: ProcessRow, { agent, id }: Kin, { sessionVariables }: FamilySigns): boolean {
   const variable = sessionVariables.get(agent);
   return id !== null && variable !== undefined && detail?.env?.[variable] === id;
-}
-
-/** A launch from inside the session removes its variable; a tag beside the variable is that of an outer session. */
-function otherLaunch(
-  row: ProcessRow,
-  session: Kin,
-  owners: readonly ProcessRow[],
-  launches: ReadonlySet<string>,
-  signs: FamilySigns,
-): SpareReason | null {
-  const tag = row.detail?.env?.["AGENTCTL_TAG"];
-  if (tag === undefined || launches.has(tag) || isToolOf(row, session, signs)) return null;
-  return owners.some(({ detail }) => detail?.env?.["AGENTCTL_TAG"] === tag) ? null : { code: "of-launch", launch: tag };
-}
-
-/** A tool of another live session started it, unless ours runs inside of that session. */
-function otherTool(
-  row: ProcessRow,
-  others: readonly Session[],
-  owners: readonly ProcessRow[],
-  signs: FamilySigns,
-): SpareReason | null {
-  const other = others.find(
-    (each) => isToolOf(row, each, signs) && !owners.some((owner) => isToolOf(owner, each, signs)),
-  );
-  return other?.id == null ? null : { code: "of-session", id: other.id };
 }
 
 const multiplexers = /^(tmux|screen|zellij|dtach|abduco|dvtm|shpool)\b/i;
@@ -182,27 +168,6 @@ function daemon({ name, detail }: ProcessRow): SpareReason | null {
 }
 
 const ownTerminal = ({ tty }: ProcessRow): SpareReason | null => (tty === null ? null : { code: "has-terminal", tty });
-
-/** Its ancestors on the same terminal and the first one that is not on it; none if the agent created the terminal. */
-function terminalHolders(
-  { tty }: ProcessRow,
-  [, ...above]: readonly ProcessRow[],
-  isOwn: (row: ProcessRow) => boolean,
-): ProcessRow[] {
-  const end = above.findIndex((at) => isOwn(at) || at.tty !== tty);
-  const last = above[end];
-  return tty === null || last === undefined || isOwn(last) ? [] : above.slice(0, end + 1);
-}
-
-function childrenOf(table: ProcessTable): Map<number, ProcessRow[]> {
-  const children = new Map<number, ProcessRow[]>();
-  for (const row of table.rows) {
-    const siblings = children.get(row.parent);
-    if (siblings === undefined) children.set(row.parent, [row]);
-    else siblings.push(row);
-  }
-  return children;
-}
 
 /** A table is not read in one instant: a process older than its parent has another parent, whose pid was reused. */
 const isChild = (row: ProcessRow, parent: ProcessRow): boolean => row.startedAt >= parent.startedAt;

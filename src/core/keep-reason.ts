@@ -55,18 +55,18 @@ export interface Absence {
 /** What git has not finished, or keeps only here. `name`: a path or a ref, where there is one. */
 export interface UnfinishedWork {
   work:
-    | (
-        | "rebase"
-        | "rebase-or-am"
-        | "merge"
-        | "merge-stash"
-        | "cherry-pick"
-        | "revert"
-        | "sequence"
-        | "bisect"
-        | "notes-merge"
-      )
-    | ("git-lock" | "unknown-file" | "own-ref");
+    | "rebase"
+    | "rebase-or-am"
+    | "merge"
+    | "merge-stash"
+    | "cherry-pick"
+    | "revert"
+    | "sequence"
+    | "bisect"
+    | "notes-merge"
+    | "git-lock"
+    | "unknown-file"
+    | "own-ref";
   hasStash: boolean;
   name: string | null;
 }

@@ -41,18 +41,18 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
       matchMuted(process, process.muted, candidates, evidence, found);
       continue;
     }
-    const [only, ...more] = candidates.filter(({ isPast }) => !isPast);
+    const recent = candidates.filter(({ isPast }) => !isPast);
+    const [only, ...more] = recent;
+    const { pid } = process.row.identity;
+    const source = `/proc/${pid}/cwd`;
     const alone = more.length === 0 && only !== undefined && processesOf.get(only.key)?.length === 1;
     if (alone && only.fits && !process.rules.announces(process.detail)) {
-      const source = `/proc/${process.row.identity.pid}/cwd`;
       addOwner(found, only.key, processOwner(process.row, "cwd", source));
       continue;
     }
-    const pid = process.row.identity.pid;
     const why: OwnerDoubt = { code: "open-in-silent-process", pid };
-    for (const { key } of candidates) add(found.doubts, key, { why, source: `/proc/${pid}/cwd`, rule: "R9" });
-    const maybe = candidates.filter(({ isPast }) => !isPast).map(({ id }) => id);
-    if (process.detail.ours) found.unrecorded.push({ process, maybe });
+    for (const { key } of candidates) add(found.doubts, key, { why, source, rule: "R9" });
+    if (process.detail.ours) found.unrecorded.push({ process, maybe: recent.map(({ id }) => id) });
   }
 }
 
@@ -62,28 +62,31 @@ export function matchByDirectory(unnamed: AgentProcess[], evidence: Evidence, fo
  */
 function matchMuted(
   process: AgentProcess,
-  { store, why, source, rule }: NonNullable<AgentProcess["muted"]>,
+  { store: { agent }, ...doubt }: NonNullable<AgentProcess["muted"]>,
   candidates: Candidate[],
   evidence: Evidence,
   found: Matches,
 ): void {
-  const doubt: Doubt = { why, source, rule };
+  for (const { key } of candidates) doubtOnce(found, key, doubt);
   const given = givenId(process);
-  const home = given === null ? "" : homeFor(process, given.id, evidence);
-  const key = given === null ? null : sessionKey(store.agent, home, given.id);
-  const session = { agent: store.agent, home, id: given?.id ?? "" };
-  const isTied = given?.link !== "argv" || whyNotTied(process, session, evidence) === null;
-  for (const other of candidates) if (!isDoubted(found, other.key, why)) add(found.doubts, other.key, doubt);
-  if (given !== null && key !== null && isTied && candidates.every(({ id }) => id === given.id)) {
-    addOwner(found, key, processOwner(process.row, given.link, given.source));
-    return;
+  if (given !== null) {
+    const { id, link, source } = given;
+    const home = homeFor(process, id, evidence);
+    const key = sessionKey(agent, home, id);
+    const isTied = link !== "argv" || whyNotTied(process, { agent, home, id }, evidence) === null;
+    if (isTied && candidates.every((each) => each.id === id)) {
+      addOwner(found, key, processOwner(process.row, link, source));
+      return;
+    }
+    doubtOnce(found, key, doubt);
   }
-  if (key !== null && !isDoubted(found, key, why)) add(found.doubts, key, doubt);
   found.unrecorded.push({ process, maybe: candidates.map(({ id }) => id) });
 }
 
-const isDoubted = (found: Matches, key: string, why: OwnerDoubt): boolean =>
-  found.doubts.get(key)?.some((doubt) => reasonKey(doubt.why) === reasonKey(why)) ?? false;
+function doubtOnce({ doubts }: Matches, key: string, doubt: Doubt): void {
+  const isKnown = doubts.get(key)?.some(({ why }) => reasonKey(why) === reasonKey(doubt.why));
+  if (isKnown !== true) add(doubts, key, doubt);
+}
 
 interface Candidate {
   key: string;

@@ -1,25 +1,17 @@
 // Sessions in a server: running only if the server lists them. Rule 1.
 import { clockSlackMs } from "./announcements.ts";
 import type { Evidence, ServedSession, ServerAnswer } from "./evidence.ts";
-import { type AgentProcess, add, addOwner, type Matches, sessionKey } from "./matches.ts";
+import { type AgentProcess, add, addOwner, type Matches, type Matching, sessionKey } from "./matches.ts";
 import { unread } from "./problem.ts";
-import { isLive, mayBeOurs, type ProcessIdentity, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
+import { isLive, mayBeOurs, sameProcess } from "./process.ts";
 import type { OwnerDoubt } from "./reason.ts";
-import type { AgentRules } from "./rules.ts";
 
-export function matchServers(
-  evidence: Evidence,
-  table: ProcessTable,
-  processes: AgentProcess[],
-  allRules: readonly AgentRules[],
-  found: Matches,
-): void {
-  for (const { server, uid } of [
-    ...evidence.servers.map((each) => ({ server: each, uid: null })),
-    ...unaskedServers(evidence, processes),
-  ]) {
-    const row = server.process === null ? null : liveRow(table, server.process);
-    if (server.process !== null && row === null) continue;
+export function matchServers({ evidence, table, processes, allRules, found }: Matching): void {
+  const asked = evidence.servers.map((server) => ({ server, uid: null }));
+  for (const { server, uid } of [...asked, ...unaskedServers(evidence, processes)]) {
+    const { process } = server;
+    const row = table.rows.find((each) => process !== null && sameProcess(each.identity, process) && isLive(each));
+    if (process !== null && row === undefined) continue;
     const byLock = allRules.some(({ agent, serversNameBy }) => agent === server.agent && serversNameBy === "lock");
     if (!server.answer.ok) {
       if (!byLock) doubtWrittenSince(server, uid, evidence, found);
@@ -28,7 +20,7 @@ export function matchServers(
     for (const served of server.answer.value) {
       const key = sessionKey(server.agent, server.home, served.id);
       if (byLock) tellActivity(found, key, server, served);
-      else addOwner(found, key, { kind: "server", server, row, address: server.address, served });
+      else addOwner(found, key, { kind: "server", server, row: row ?? null, address: server.address, served });
     }
   }
 }
@@ -39,17 +31,11 @@ function tellActivity(found: Matches, key: string, server: ServerAnswer, served:
     if (owner.kind === "server") Object.assign(owner, { server, served, address: server.address });
 }
 
-/** A server, and the user whose records it may have; null: any user. */
-interface UnaskedServer {
-  server: ServerAnswer;
-  uid: number | null;
-}
-
 /**
  * Servers in the process table that were not asked: they started after the stores were read, have no address, or are not ours. A
- * server of another user has only sessions of that user.
+ * server of another user has only sessions of that user (`uid`).
  */
-function unaskedServers(evidence: Evidence, processes: AgentProcess[]): UnaskedServer[] {
+function unaskedServers(evidence: Evidence, processes: readonly AgentProcess[]) {
   const asked = evidence.servers.flatMap((server) => (server.process === null ? [] : [server.process]));
   return processes
     .filter((p) => p.role === "server" && p.rules.serversNameBy === "answer")
@@ -84,6 +70,3 @@ function doubtWrittenSince(server: ServerAnswer, uid: number | null, evidence: E
     }
   }
 }
-
-const liveRow = (table: ProcessTable, wanted: ProcessIdentity): ProcessRow | null =>
-  table.rows.find((row) => sameProcess(row.identity, wanted) && isLive(row)) ?? null;

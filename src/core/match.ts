@@ -14,7 +14,9 @@ import {
   doubtAllOf,
   type FoundOwner,
   homeFor,
+  lockingServer,
   type Matches,
+  type Matching,
   namedHome,
   processOwner,
   sessionKey,
@@ -22,6 +24,7 @@ import {
 import { chainIn, examinedIn, livePid, mayBeOurs, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
 import type { OwnerDoubt } from "./reason.ts";
 import { type AgentRules, roleOf } from "./rules.ts";
+import type { Link } from "./session.ts";
 
 export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules: readonly AgentRules[]): Matches {
   const found: Matches = {
@@ -35,17 +38,18 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
   };
   const processes = allRules.flatMap((rules) => agentProcesses(table, rules, evidence.stores));
   const named = new Set<AgentProcess>();
+  const matching: Matching = { evidence, table, allRules, processes, found, named };
 
-  if (evidence.processes.ok) matchAnnouncements(evidence, table, processes, found, named);
+  if (evidence.processes.ok) matchAnnouncements(matching);
   const sure = new Set(named);
   for (const process of processes) {
     if (process.role === "helper") continue;
     add(found.seen, process.rules.agent, process.row.identity.pid);
-    if (process.detail.ours) matchByOwnName(process, processes, sure, evidence, found, named);
-    else matchForeign(process, evidence, found, named);
+    if (process.detail.ours) matchByOwnName(process, sure, matching);
+    else matchForeign(process, matching);
   }
   dropWrappers(table, found);
-  matchServers(evidence, table, processes, allRules, found);
+  matchServers(matching);
   const serving = new Set(
     [...found.owners.values()].flat().flatMap(({ kind, row }) => (kind === "server" ? [row] : [])),
   );
@@ -58,7 +62,7 @@ export function matchProcesses(evidence: Evidence, table: ProcessTable, allRules
       !isViewer(p, processes, evidence),
   );
   matchByDirectory(unnamed, evidence, found);
-  noteUnreadProcesses(processes, table, allRules, sure, found);
+  noteUnreadProcesses(sure, matching);
   return found;
 }
 
@@ -99,13 +103,8 @@ function agentProcesses(table: ProcessTable, rules: AgentRules, stores: readonly
   return processes;
 }
 
-function matchAnnouncements(
-  evidence: Evidence,
-  table: ProcessTable,
-  processes: AgentProcess[],
-  found: Matches,
-  named: Set<AgentProcess>,
-): void {
+function matchAnnouncements(matching: Matching): void {
+  const { evidence, table, processes, found, named } = matching;
   for (const store of evidence.stores) {
     const own = processes.filter(({ rules }) => rules.agent === store.agent);
     const context: AnnouncementContext = { table, host: evidence.host ?? null, isShared: store.isShared === true };
@@ -116,7 +115,7 @@ function matchAnnouncements(
         continue;
       }
       if (!reading.ok) {
-        matchUnreadAnnouncement(pid, uid, reading.problem.source, store, own, table, found);
+        matchUnreadAnnouncement(pid, uid, reading.problem.source, store, matching);
         continue;
       }
       const announcement = reading.value;
@@ -137,22 +136,9 @@ function matchAnnouncements(
       else if (next !== null) {
         const why: OwnerDoubt = { code: "began-another-session", pid: announcement.pid, next };
         add(found.doubts, key, { why, source: announcement.source, rule: "R9" });
-      } else if (process?.role === "server")
-        addOwner(found, key, {
-          kind: "server",
-          server: null,
-          row: verdict.row,
-          address: `process ${pid}`,
-          served: null,
-        });
+      } else if (process?.role === "server") addOwner(found, key, lockingServer(verdict.row));
       else {
-        addOwner(found, key, {
-          kind: "process",
-          row: verdict.row,
-          link: "announced",
-          source: announcement.source,
-          announcement,
-        });
+        addOwner(found, key, processOwner(verdict.row, "announced", announcement.source, announcement));
         if (process !== null) named.add(process);
         const given = process === null ? null : givenId(process);
         if (given !== null && given.id !== announcement.session)
@@ -182,10 +168,9 @@ function matchUnreadAnnouncement(
   uid: number | null,
   source: string,
   store: Store,
-  own: AgentProcess[],
-  table: ProcessTable,
-  found: Matches,
+  { table, processes, found }: Matching,
 ): void {
+  const own = processes.filter(({ rules }) => rules.agent === store.agent);
   // A process of any host may have announced any session here.
   if (store.isShared === true)
     doubtAllOf(store, found, { why: { code: "announcement-from-elsewhere-unreadable" }, source, rule: "R10" });
@@ -197,66 +182,42 @@ function matchUnreadAnnouncement(
     doubtAllOf({ ...store, rows }, found, { why, source, rule: "R2" });
     return;
   }
+  const why: OwnerDoubt = { code: "announcement-of-live-process-unreadable", pid: pid === anyPid ? null : pid };
+  const doubt: Doubt = { why, source, rule: "R2" };
   const process = own.find((candidate) => candidate.row === row) ?? null;
-  if (process?.role === "agent" && process.detail.ours) {
-    const why: OwnerDoubt = { code: "announcement-of-live-process-unreadable", pid };
-    process.muted = { store, why, source, rule: "R2" };
-    // Even if another announcement names its session: this one may name any session of the store.
-    doubtAllOf(store, found, { why, source, rule: "R2" });
-    return;
-  }
+  if (process?.role === "agent" && process.detail.ours) process.muted = { store, ...doubt };
   const inside = own.some(({ detail }) => detail.innerPid === pid && detail.namespace !== table.namespace.id);
   const blind = row?.detail != null && isBlind(row);
+  // Even if another announcement names the session of the process: this one may name any session of the store.
   if (pid === anyPid || process !== null || inside || blind || table.hidden.includes(pid))
-    doubtAllOf(store, found, {
-      why: { code: "announcement-of-live-process-unreadable", pid: pid === anyPid ? null : pid },
-      source,
-      rule: "R2",
-    });
+    doubtAllOf(store, found, doubt);
 }
 
 /** Another user's process may have a session of ours only if the record is that user's file. Its arguments are open to all. */
-function matchForeign(process: AgentProcess, evidence: Evidence, found: Matches, named: Set<AgentProcess>): void {
+function matchForeign(process: AgentProcess, { evidence, found, named }: Matching): void {
   const { row, detail, rules } = process;
-  const isTheirs = (store: Store, id: string | undefined): boolean =>
-    store.agent === rules.agent &&
-    isWithin(store, detail) &&
-    store.rows.some((each) => each.id === id && each.uid !== null && each.uid === detail.uid);
-  for (const id of rules.announcedIds?.(detail) ?? [])
+  const own = (id: string, link: Link, source: string): void => {
     for (const store of evidence.stores) {
-      if (!isTheirs(store, id)) continue;
-      const source = `/proc/${row.identity.pid}/fd`;
-      addOwner(found, sessionKey(store.agent, store.home, id), processOwner(row, "announced", source));
+      const isTheirs = ({ id: each, uid }: Store["rows"][number]) => each === id && uid !== null && uid === detail.uid;
+      if (store.agent !== rules.agent || !isWithin(store, detail) || !store.rows.some(isTheirs)) continue;
+      addOwner(found, sessionKey(store.agent, store.home, id), processOwner(row, link, source));
       named.add(process);
     }
+  };
+  for (const id of rules.announcedIds?.(detail) ?? []) own(id, "announced", `/proc/${row.identity.pid}/fd`);
   const given = process.role === "server" || named.has(process) ? null : givenId(process);
-  for (const store of given === null ? [] : evidence.stores) {
-    if (!isTheirs(store, given?.id)) continue;
-    addOwner(
-      found,
-      sessionKey(store.agent, store.home, given?.id ?? ""),
-      processOwner(row, "argv", given?.source ?? ""),
-    );
-    named.add(process);
-  }
+  if (given !== null) own(given.id, "argv", given.source);
 }
 
 /** Matches by kernel locks, by our tag, or by arguments; the strongest link wins. */
-function matchByOwnName(
-  process: AgentProcess,
-  processes: readonly AgentProcess[],
-  announced: ReadonlySet<AgentProcess>,
-  evidence: Evidence,
-  found: Matches,
-  named: Set<AgentProcess>,
-): void {
+function matchByOwnName(process: AgentProcess, announced: ReadonlySet<AgentProcess>, matching: Matching): void {
+  const { processes, evidence, found, named } = matching;
   const { row, detail, rules } = process;
   const pid = row.identity.pid;
   for (const id of rules.announcedIds?.(detail) ?? []) {
     const key = sessionKey(rules.agent, homeFor(process, id, evidence), id);
-    if (process.role === "server")
-      addOwner(found, key, { kind: "server", server: null, row, address: `process ${pid}`, served: null });
-    else addOwner(found, key, processOwner(row, "announced", `/proc/${pid}/fd`));
+    const isServer = process.role === "server";
+    addOwner(found, key, isServer ? lockingServer(row) : processOwner(row, "announced", `/proc/${pid}/fd`));
     named.add(process);
   }
   const given = process.role === "server" || process.muted !== null || named.has(process) ? null : givenId(process);
@@ -272,15 +233,14 @@ function matchByOwnName(
     process.muted = { store, why, source: given.source, rule: "R9" };
     return;
   }
-  const home = homeFor(process, given.id, evidence);
-  const key = sessionKey(rules.agent, home, given.id);
-  const why = given.link === "argv" ? whyNotTied(process, { agent: rules.agent, home, id: given.id }, evidence) : null;
-  if (why !== null) {
-    add(found.doubts, key, { why, source: given.source, rule: "R13" });
-    return;
+  const session = { agent: rules.agent, home: homeFor(process, given.id, evidence), id: given.id };
+  const key = sessionKey(session.agent, session.home, session.id);
+  const why = given.link === "argv" ? whyNotTied(process, session, evidence) : null;
+  if (why !== null) add(found.doubts, key, { why, source: given.source, rule: "R13" });
+  else {
+    addOwner(found, key, processOwner(row, given.link, given.source));
+    named.add(process);
   }
-  addOwner(found, key, processOwner(row, given.link, given.source));
-  named.add(process);
 }
 
 /** npm wrappers name the same session as the agent below them. The agent is the owner. */
@@ -296,11 +256,8 @@ function dropWrappers(table: ProcessTable, found: Matches): void {
         other.row !== null && other.row !== owner.row && !wrappers.has(other) && isBelow(other.row, pid, table);
       if (owners.some(wraps)) wrappers.add(owner);
     }
-    if (wrappers.size > 0)
-      found.owners.set(
-        key,
-        owners.filter((owner) => !wrappers.has(owner)),
-      );
+    const left = owners.filter((owner) => !wrappers.has(owner));
+    found.owners.set(key, left);
   }
 }
 
@@ -311,21 +268,15 @@ const isBelow = (row: ProcessRow, ancestor: number, table: ProcessTable): boolea
  * A process of ours that may belong to the agent but could not be read may have any session of that agent. So may one with a
  * weak link: the part that could not be read may hold a stronger one.
  */
-function noteUnreadProcesses(
-  processes: AgentProcess[],
-  table: ProcessTable,
-  allRules: readonly AgentRules[],
-  sure: ReadonlySet<AgentProcess>,
-  found: Matches,
-): void {
+function noteUnreadProcesses(sure: ReadonlySet<AgentProcess>, matching: Matching): void {
+  const { processes, table, allRules, found } = matching;
   for (const row of examinedIn(table)) {
-    if (!mayBeOurs(row.detail) || row.detail.unread.length === 0) continue;
+    const [first] = row.detail.unread;
+    if (!mayBeOurs(row.detail) || first === undefined) continue;
     for (const rules of allRules) {
       if (!rules.processNames.includes(row.name)) continue;
       const known = processes.find((process) => process.row === row && process.rules === rules);
       if (known !== undefined && (sure.has(known) || known.role === "helper")) continue;
-      const [first] = row.detail.unread;
-      if (first === undefined) continue;
       const { detail, source } = first;
       const why: OwnerDoubt = { code: "process-unreadable", pid: row.identity.pid, name: row.name, detail };
       add(found.agentDoubts, rules.agent, { why, source, rule: "R2" });

@@ -1,7 +1,7 @@
 // The results of matching: owners, doubts, stale announcements, and live processes without a known session.
 import { isWithin } from "./belief.ts";
 import type { Announcement, Evidence, ServedSession, ServerAnswer, Store } from "./evidence.ts";
-import type { ProcessDetail, ProcessRow } from "./process.ts";
+import type { ProcessDetail, ProcessRow, ProcessTable } from "./process.ts";
 import type { OwnerDoubt, StaleReason, TruthRule } from "./reason.ts";
 import type { AgentRules, Role } from "./rules.ts";
 import { type Link, linkStrengths } from "./session.ts";
@@ -50,6 +50,17 @@ export interface StaleAnnouncement {
   isOurs: boolean;
 }
 
+/** Everything that matching reads, and what it has found so far. */
+export interface Matching {
+  evidence: Evidence;
+  table: ProcessTable;
+  allRules: readonly AgentRules[];
+  processes: readonly AgentProcess[];
+  found: Matches;
+  /** The processes whose session is known. */
+  named: Set<AgentProcess>;
+}
+
 export interface Matches {
   owners: Map<string, FoundOwner[]>;
   doubts: Map<string, Doubt[]>;
@@ -74,13 +85,18 @@ export function namedHome(rules: AgentRules, detail: ProcessDetail): string | nu
 
 export const sessionKey = (agent: string, home: string, id: string): string => `${agent}\0${home}\0${id}`;
 
-export const processOwner = (row: ProcessRow, link: Link, source: string): ProcessOwner => ({
-  kind: "process",
-  row,
-  link,
-  source,
-  announcement: null,
-});
+export const processOwner = (
+  row: ProcessRow,
+  link: Link,
+  source: string,
+  announcement: Announcement | null = null,
+): ProcessOwner => ({ kind: "process", row, link, source, announcement });
+
+/** A server that holds the lock of a session. Its answer may tell the activity later. */
+export function lockingServer(row: ProcessRow): ServerOwner {
+  const address = `process ${row.identity.pid}`;
+  return { kind: "server", server: null, row, address, served: null };
+}
 
 /** The home of the process; if it is not known, the only store that has the id; else "". */
 export function homeFor(process: AgentProcess, id: string, evidence: Evidence): string {

@@ -25,43 +25,28 @@ export interface Problem {
 export type ProblemDetail =
   /** `errno` is empty where the error is not the system's; `text` is the error's own text. */
   | { code: "system-error"; errno: string; text: string }
-  | { code: "answer-not-json"; text: string }
-  | { code: "answer-unknown-shape" }
-  | { code: "answer-http-status"; status: number }
-  | { code: "another-id-inside" }
-  | { code: "changed-while-read" }
-  | { code: "compressed" }
-  | { code: "environment-hidden" }
-  | { code: "hidden-process" }
-  | { code: "keeps-changing" }
-  | { code: "no-answer"; request: string }
-  | { code: "no-answer-in-time" }
-  | { code: "no-owner-recorded" }
-  | { code: "no-uids" }
-  | { code: "not-a-lock" }
-  | { code: "not-a-note" }
-  | { code: "not-an-object" }
-  | { code: "not-asked" }
-  | { code: "not-shown-by-lsof" }
+  // Files.
+  | { code: "another-id-inside" | "changed-while-read" | "compressed" | "keeps-changing" | "no-owner-recorded" }
+  | { code: "not-a-lock" | "not-a-note" | "not-an-object" | "record-unknown-shape" | "unknown-shape" }
+  | { code: "store-slow" | "store-too-large" | "writable-by-others" }
   | { code: "of-other-user"; uid: number }
-  | { code: "other-users-process" }
-  | { code: "part-unread"; part: ProcessPart; detail: ProblemDetail }
-  | { code: "password-needed" }
   | { code: "reader-failed"; text: string }
-  | { code: "record-unknown-shape" }
-  | { code: "server-busy" }
-  | { code: "server-refused"; text: string }
-  | { code: "server-suspended" }
+  | { code: "unnamed-record"; detail: ProblemDetail }
+  // Processes.
+  | { code: "environment-hidden" | "hidden-process" | "no-uids" | "not-shown-by-lsof" | "other-users-process" }
+  | { code: "part-unread"; part: ProcessPart; detail: ProblemDetail }
+  | { code: "unknown-platform"; platform: string }
+  // Servers.
+  | { code: "answer-unknown-shape" | "no-answer-in-time" | "not-asked" | "password-needed" }
+  | { code: "server-busy" | "server-suspended" }
+  | { code: "answer-not-json" | "server-refused"; text: string }
+  | { code: "answer-http-status"; status: number }
+  | { code: "no-answer"; request: string }
+  // Settings.
   | { code: "setting-invalid"; setting: string; expected: SettingShape }
   | { code: "setting-not-absolute"; setting: string; path: string }
   | { code: "setting-of-unknown-agent"; setting: string; agent: string }
-  | { code: "setting-unknown"; setting: string }
-  | { code: "store-slow" }
-  | { code: "store-too-large" }
-  | { code: "unknown-platform"; platform: string }
-  | { code: "unknown-shape" }
-  | { code: "unnamed-record"; detail: ProblemDetail }
-  | { code: "writable-by-others" };
+  | { code: "setting-unknown"; setting: string };
 
 export type ProcessPart = "arguments" | "environment" | "open-files" | "program" | "working-directory";
 export type SettingShape =

@@ -74,6 +74,7 @@ interface Index {
   /** Live processes whose details were read. */
   examined: readonly (ProcessRow & { detail: ProcessDetail })[];
   liveByPid: ReadonlyMap<number, ProcessRow>;
+  byPid: ReadonlyMap<number, ProcessRow>;
 }
 
 /** A process and those above it, nearest first. A table is not read in one instant: reused pids may form a circle, where it ends. */
@@ -87,13 +88,11 @@ export function withAncestors(
 }
 
 /** The process with this pid and those above it, dead ones included. */
-export function chainIn({ rows }: ProcessTable, pid: number): ProcessRow[] {
-  const known = byPids.get(rows) ?? new Map(rows.map((row) => [row.identity.pid, row]));
-  byPids.set(rows, known);
-  return withAncestors(known.get(pid), ({ parent }) => known.get(parent));
+export function chainIn(table: ProcessTable, pid: number): ProcessRow[] {
+  const { byPid } = indexOf(table);
+  return withAncestors(byPid.get(pid), ({ parent }) => byPid.get(parent));
 }
 
-const byPids = new WeakMap<readonly ProcessRow[], ReadonlyMap<number, ProcessRow>>();
 const indexes = new WeakMap<readonly ProcessRow[], Index>();
 
 function indexOf({ rows }: ProcessTable): Index {
@@ -104,6 +103,7 @@ function indexOf({ rows }: ProcessTable): Index {
     examined: live.filter((row): row is Index["examined"][number] => row.detail !== null),
     // The first row of a pid counts.
     liveByPid: new Map(live.toReversed().map((row) => [row.identity.pid, row])),
+    byPid: new Map(rows.map((row) => [row.identity.pid, row])),
   };
   indexes.set(rows, index);
   return index;

@@ -1,6 +1,6 @@
 // The evidence behind a status: which fact was seen where, which rule used it, and what would change the status.
 
-import type { Activity, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
+import type { Activity, Announcement, Evidence, NativeRecord, Turn, Waiting } from "./evidence.ts";
 import type { Doubt, FoundOwner } from "./matches.ts";
 import type { ProblemDetail } from "./problem.ts";
 import { isSuspended, type ProcessRow, type ProcessTable, sameProcess } from "./process.ts";
@@ -19,12 +19,7 @@ export interface Proof {
 export type Fact =
   | { code: "process"; pid: number; name: string; state: string; start: string; isSuspended: boolean }
   /** `announced`: what the announcement says of the process; null: the link is not by an announcement. */
-  | {
-      code: "link";
-      link: Link;
-      start: string;
-      announced: { pid: number; start: string | null; boot: string | null } | null;
-    }
+  | { code: "link"; link: Link; start: string; announced: Pick<Announcement, "pid" | "start" | "boot"> | null }
   | { code: "agent-says"; activity: Activity }
   /** activity null: the server holds the session's lock, and says nothing about it. */
   | { code: "server"; activity: Activity | null }
@@ -65,91 +60,68 @@ export function proofs(
   if (facts === null) for (const row of session.processes) list.push(processProof(row, at));
   for (const { process, waiting, source } of session.waiting === null ? [] : evidence.dialogs)
     if (session.processes.some((row) => sameProcess(row.identity, process)))
-      list.push({ fact: { code: "dialog", waiting }, source, rule: "R3", at });
+      list.push(proof({ code: "dialog", waiting }, source, "R3", at));
   for (const { announcement, why } of facts?.staleAnnouncements ?? [])
-    list.push({
-      fact: { code: "stale-announcement", why },
-      source: announcement.source,
-      rule: "R1",
-      at: announcement.writtenAt,
-    });
-  if (session.status.state === "stopped") list.push(absenceProof(table, session, seen, at));
-  for (const { why, source, rule } of doubts) list.push({ fact: { code: "not-proven", why }, source, rule, at });
+    list.push(proof({ code: "stale-announcement", why }, announcement.source, "R1", announcement.writtenAt));
+  if (session.status.state === "stopped") {
+    const pids = seen.toSorted((a, b) => a - b);
+    const processes = table?.rows.length ?? 0;
+    list.push(proof({ code: "no-owner", agent: session.agent, processes, pids }, "/proc", "R2", at));
+  }
+  for (const { why, source, rule } of doubts) list.push(proof({ code: "not-proven", why }, source, rule, at));
   list.push(...recordProofs(session, facts, at));
   return { evidence: list, wouldChange: wouldChange(session) };
 }
 
+const proof = (fact: Fact, source: string, rule: TruthRule, at: number | null): Proof => ({ fact, source, rule, at });
+
 function ownerProofs(owner: FoundOwner, at: number): Proof[] {
-  if (owner.kind === "process") {
-    const { row, link, announcement, source } = owner;
-    const announced =
-      announcement === null ? null : { pid: announcement.pid, start: announcement.start, boot: announcement.boot };
-    const linked: Proof = {
-      fact: { code: "link", link, start: row.identity.start, announced },
-      source,
-      rule: "R9",
-      at,
-    };
-    const says = announcement?.says ?? null;
-    const own: Proof[] =
-      says === null
-        ? []
-        : [{ fact: { code: "agent-says", activity: says.activity }, source, rule: "R3", at: says.since }];
-    return [processProof(row, at), linked, ...own];
-  }
-  const activity = owner.served?.activity ?? null;
-  const named: Proof = { fact: { code: "server", activity }, source: owner.address, rule: "R1", at };
-  return owner.row === null ? [named] : [processProof(owner.row, at), named];
+  const process = owner.row === null ? [] : [processProof(owner.row, at)];
+  if (owner.kind === "server")
+    return [...process, proof({ code: "server", activity: owner.served?.activity ?? null }, owner.address, "R1", at)];
+  const { row, link, announcement, source } = owner;
+  const announced =
+    announcement === null ? null : { pid: announcement.pid, start: announcement.start, boot: announcement.boot };
+  const linked = proof({ code: "link", link, start: row.identity.start, announced }, source, "R9", at);
+  const says = announcement?.says ?? null;
+  const own = says === null ? [] : [proof({ code: "agent-says", activity: says.activity }, source, "R3", says.since)];
+  return [...process, linked, ...own];
 }
 
 function processProof(row: ProcessRow, at: number): Proof {
   const { pid, start } = row.identity;
   const { name, state } = row;
   const fact: Fact = { code: "process", pid, name, state, start, isSuspended: isSuspended(row) };
-  return { fact, source: `/proc/${pid}/stat`, rule: "R1", at };
-}
-
-function absenceProof(table: ProcessTable | null, { agent }: Session, seen: readonly number[], at: number): Proof {
-  const pids = seen.toSorted((a, b) => a - b);
-  return {
-    fact: { code: "no-owner", agent, processes: table?.rows.length ?? 0, pids },
-    source: "/proc",
-    rule: "R2",
-    at,
-  };
+  return proof(fact, `/proc/${pid}/stat`, "R1", at);
 }
 
 function recordProofs({ record, home }: Session, facts: SessionFacts | null, at: number): Proof[] {
   if (record !== null) {
     const { skippedLines: count, source } = record;
-    const broken: Proof = { fact: { code: "broken-lines", count }, source, rule: "R2", at };
-    return [turnProof(record), ...(count > 0 ? [broken] : [])];
+    return [turnProof(record), ...(count > 0 ? [proof({ code: "broken-lines", count }, source, "R2", at)] : [])];
   }
   if (facts === null) return [];
   const { reading, store } = facts;
   if (reading?.ok === false) {
     const { detail, source } = reading.problem;
-    return [{ fact: { code: "record-unreadable", detail }, source, rule: "R2", at }];
+    return [proof({ code: "record-unreadable", detail }, source, "R2", at)];
   }
   if (store?.listing.ok === false) {
     const { detail, source } = store.listing.problem;
-    return [{ fact: { code: "store-incomplete", detail }, source, rule: "R2", at }];
+    return [proof({ code: "store-incomplete", detail }, source, "R2", at)];
   }
   // If the home is not known, the source is the environment of the process, which would name it.
   const pid = facts.owners[0]?.row?.identity.pid;
   const source = home === "" ? `/proc/${pid ?? ""}/environ` : home;
-  return [{ fact: { code: "no-record", isHomeKnown: home !== "" }, source, rule: "R3", at }];
+  return [proof({ code: "no-record", isHomeKnown: home !== "" }, source, "R3", at)];
 }
 
 function turnProof({ turn, waiting, source, createdAt, lastMessageAt }: NativeRecord): Proof {
-  const isAsking = turn.state === "open" && waiting !== null;
-  const at = {
-    none: () => createdAt,
-    unclear: () => lastMessageAt,
-    closed: () => (turn.state === "closed" ? turn.at : null),
-    open: () => (isAsking ? waiting.since : turn.state === "open" ? turn.since : null),
-  }[turn.state]();
-  return { fact: { code: "turn", turn, asks: isAsking ? waiting.kind : null }, source, rule: "R3", at };
+  if (turn.state === "open" && waiting !== null)
+    return proof({ code: "turn", turn, asks: waiting.kind }, source, "R3", waiting.since);
+  const ended = turn.state === "closed" ? turn.at : lastMessageAt;
+  const at = turn.state === "none" ? createdAt : turn.state === "open" ? turn.since : ended;
+  return proof({ code: "turn", turn, asks: null }, source, "R3", at);
 }
 
 function wouldChange({ status }: Session): StatusTrigger[] {

@@ -7,95 +7,60 @@ export type TruthRule = "R1" | "R2" | "R3" | "R9" | "R10" | "R13";
 
 /** Why a record does not tell how far its last turn got, or why an open turn may be waiting for a person. */
 export type TurnReason =
-  | { code: "after-tools-unknown" }
-  | { code: "being-cancelled" }
-  | { code: "broken-lines" }
-  | { code: "calls-partly-cancelled" }
-  | { code: "history-rewritten" }
-  | { code: "hub-does-not-tell" }
-  | { code: "last-message-unreadable" }
-  | { code: "last-line-incomplete" }
-  | { code: "may-be-cancelled" }
-  | { code: "may-call-tool" }
-  | { code: "may-continue" }
-  | { code: "may-retry" }
-  | { code: "message-by-extension" }
-  | { code: "no-answer-yet" }
-  | { code: "no-end-time" }
-  | { code: "no-prompt-found" }
-  | { code: "no-turn-mark" }
-  | { code: "not-read" }
-  | { code: "parent-entry-missing" }
-  | { code: "tool-call-pending" }
-  | { code: "turn-too-long" }
-  | { code: "unknown-ending"; text: string }
-  | { code: "unknown-message"; kind: string }
-  | { code: "unknown-status"; text: string }
-  | { code: "went-back" };
+  | { code: "after-tools-unknown" | "being-cancelled" | "calls-partly-cancelled" | "may-be-cancelled" }
+  | { code: "broken-lines" | "history-rewritten" | "last-line-incomplete" | "last-message-unreadable" | "not-read" }
+  | { code: "hub-does-not-tell" | "message-by-extension" | "parent-entry-missing" | "turn-too-long" | "went-back" }
+  | { code: "may-call-tool" | "may-continue" | "may-retry" | "tool-call-pending" }
+  | { code: "no-answer-yet" | "no-end-time" | "no-prompt-found" | "no-turn-mark" }
+  | { code: "unknown-ending" | "unknown-status"; text: string }
+  | { code: "unknown-message"; kind: string };
 
 /** The activity of a running session, or of a live process without a known session. */
 export type RunningReason =
+  | { code: "announcement-unreadable" | "background-shell" | "last-turn-failed" | "reopened" }
+  | { code: "no-prompt-yet" | "nothing-recorded" | "nothing-recorded-since-start" }
+  | { code: "session-unknown" | "starting" | "suspended" }
   | { code: "agent-says"; text: string }
-  | { code: "announcement-unreadable" }
   | { code: "background"; shells: number; subagents: number }
   | { code: "background-job"; job: string }
-  | { code: "background-shell" }
-  | { code: "last-turn-failed" }
   | { code: "may-have"; ids: string[] }
-  | { code: "no-prompt-yet" }
-  | { code: "nothing-recorded" }
-  | { code: "nothing-recorded-since-start" }
-  | { code: "record-unreadable"; detail: ProblemDetail }
-  | { code: "reopened" }
-  | { code: "session-unknown" }
-  | { code: "starting" }
-  | { code: "store-incomplete"; detail: ProblemDetail }
-  | { code: "suspended" }
+  | { code: "record-unreadable" | "store-incomplete"; detail: ProblemDetail }
   | { code: "waiting"; kind: Waiting["kind"] };
 
-export type StoppedReason =
-  | { code: "died-in-turn" }
-  | { code: "died-waiting" }
-  | { code: "never-prompted" }
-  | { code: "never-recorded" };
+export interface StoppedReason {
+  code: "died-in-turn" | "died-waiting" | "never-prompted" | "never-recorded";
+}
+
+/** Something that was not read may show the owner of a session. */
+export interface UnreadReason {
+  code: "processes-incomplete" | "processes-unreadable" | "record-unreadable" | "store-incomplete";
+  detail: ProblemDetail;
+}
 
 /** Why it is not proven that no process has a session. */
 export type OwnerDoubt =
-  | { code: "announcement-from-elsewhere-unreadable" }
+  | UnreadReason
+  | { code: "announcement-from-elsewhere-unreadable" | "announcement-of-other-user-unreadable" }
+  | { code: "holder-unreadable" | "network-store" | "out-of-sight" | "outer-namespace" }
+  | { code: "may-be-on-other-host" | "open-in-silent-process" | "outside-sandbox"; pid: number }
+  | { code: "pid-hidden" | "pid-may-be-recycled" | "pid-unreadable"; pid: number }
   | { code: "announcement-of-live-process-unreadable"; pid: number | null }
-  | { code: "announcement-of-other-user-unreadable" }
   | { code: "announced-by-other-host"; pid: number; host: string }
   | { code: "announced-by-other-namespace"; pid: number; namespace: string }
   | { code: "began-another-session"; pid: number; next: string }
   /** A file of one user does not count for a process of another user. uid null: it cannot be read, or is not a single uid. */
   | { code: "file-of-other-user"; pid: number; fileUid: number | null; processUid: number | null }
-  | { code: "holder-unreadable" }
   | { code: "hidden-from-user"; uid: number }
-  | { code: "may-be-on-other-host"; pid: number }
   | { code: "may-have-moved-on"; pid: number; id: string }
-  | { code: "network-store" }
-  | { code: "open-in-silent-process"; pid: number }
-  | { code: "out-of-sight" }
-  | { code: "outer-namespace" }
-  | { code: "outside-sandbox"; pid: number }
-  | { code: "pid-hidden"; pid: number }
-  | { code: "pid-may-be-recycled"; pid: number }
-  | { code: "pid-unreadable"; pid: number }
   | { code: "process-unreadable"; pid: number; name: string; detail: ProblemDetail }
-  | { code: "processes-incomplete"; detail: ProblemDetail }
-  | { code: "processes-unreadable"; detail: ProblemDetail }
   | { code: "record-of-other-user"; pid: number; uid: number | null }
-  | { code: "record-unreadable"; detail: ProblemDetail }
-  | { code: "server-silent"; address: string }
-  | { code: "store-incomplete"; detail: ProblemDetail };
+  | { code: "server-silent"; address: string };
 
 /** Why a process that announced a session does not have it any more. */
 export type StaleReason =
-  | { code: "earlier-boot"; pid: number }
-  | { code: "pid-gone"; pid: number }
+  | { code: "earlier-boot" | "pid-gone" | "started-after-announcement"; pid: number }
   | { code: "pid-is-other-program"; pid: number; name: string }
-  | { code: "pid-recycled"; pid: number; start: string; announced: string }
-  | { code: "started-after-announcement"; pid: number };
+  | { code: "pid-recycled"; pid: number; start: string; announced: string };
 
 /** Things about one session that do not fit together. */
 export type Contradiction =
@@ -106,18 +71,13 @@ export type Contradiction =
 /** Why a process that is related to a session is not ended with it, or is still there. */
 export type SpareReason =
   | { code: "below-spared-process"; why: SpareReason }
-  | { code: "daemon" }
+  | { code: "daemon" | "multiplexer" | "serves-other-sessions" | "shared-service" }
   | { code: "did-not-exit"; state: string }
-  | { code: "has-session"; id: string }
+  | { code: "has-session" | "of-session"; id: string }
   | { code: "has-terminal"; tty: string }
   | { code: "live-agent"; agent: string }
-  | { code: "multiplexer" }
   | { code: "of-launch"; launch: string }
-  | { code: "of-session"; id: string }
-  | { code: "serves-other-sessions" }
-  | { code: "shared-service" }
-  | { code: "signal-not-permitted"; pid: number }
-  | { code: "terminal-depends-on-it"; pid: number }
+  | { code: "signal-not-permitted" | "terminal-depends-on-it"; pid: number }
   | { code: "window"; kind: WindowKind };
 
 export type WindowKind = "terminal" | "browser" | "editor" | "other";

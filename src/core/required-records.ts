@@ -39,11 +39,8 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
   if (!evidence.processes.ok || evidence.processes.value.gaps.length > 0)
     return { of: () => "doubted", idsOf: () => null, directoriesOf: () => null, ids: new Set(), named: null };
   const table = withoutStrangers(evidence.processes.value);
-  const { owners, doubts, agentDoubts, unrecorded } = matchProcesses(
-    { ...evidence, processes: read(table) },
-    table,
-    rules,
-  );
+  const matches = matchProcesses({ ...evidence, processes: read(table) }, table, rules);
+  const { owners, doubts, agentDoubts, unrecorded } = matches;
   // If records may belong to several users, their names do not tell which user owns them, nor which process may have them.
   const examined = examinedIn(evidence.processes.value);
   const live = new Set(
@@ -69,18 +66,17 @@ export function neededRecords(evidence: Evidence, rules: readonly AgentRules[]):
   );
   for (const store of left) whole.add(homeKey(store));
   const keys = [...owners.keys(), ...doubts.keys()];
+  // If a process without a known home names a session, only the names of records tell the home.
+  const mayBeLost = ({ agent, nameless = [] }: Store): boolean =>
+    nameless.length > 0 || keys.some((key) => key.startsWith(`${agent}\0\0`));
   const idsOf: Needed["idsOf"] = (store) => {
-    // If a process without a known home names a session, only the names of records tell the home.
-    const isLost = keys.some((key) => key.startsWith(`${store.agent}\0\0`));
     const own = `${homeKey(store)}\0`;
     const ids = new Set(keys.flatMap((key) => (key.startsWith(own) ? [key.slice(own.length)] : [])));
-    const isAny = whole.has(homeKey(store)) || ids.has(anyRecord) || (store.nameless ?? []).length > 0;
-    return isLost || isAny ? null : ids;
+    return whole.has(homeKey(store)) || ids.has(anyRecord) || mayBeLost(store) ? null : ids;
   };
   const directoriesOf: Needed["directoriesOf"] = (store) => {
-    const isElsewhere = keys.some((key) => key.startsWith(`${store.agent}\0\0`)) || (store.nameless ?? []).length > 0;
     const why = doubts.get(sessionKey(store.agent, store.home, anyRecord)) ?? [];
-    if (isElsewhere || whole.has(homeKey(store)) || why.some(({ rule }) => rule !== "R9")) return null;
+    if (mayBeLost(store) || whole.has(homeKey(store)) || why.some(({ rule }) => rule !== "R9")) return null;
     return directoriesOfSilent(table, rules, store.agent);
   };
   const all = [...owners.values()].flat();

@@ -36,18 +36,12 @@ export interface AgentRules {
 }
 
 /** The role of a process, cached because one look asks for it often; null: none, or its details were not read. */
-export function roleOf(
-  rules: Pick<AgentRules, "role">,
-  { name, detail }: Pick<ProcessRow, "name" | "detail">,
-): Role | null {
+export function roleOf(rules: AgentRules, { name, detail }: ProcessRow): Role | null {
   if (detail === null) return null;
-  const known = roles.get(detail) ?? new Map<unknown, Role | null>();
+  const known = roles.get(detail) ?? new Map<AgentRules, Role | null>();
   roles.set(detail, known);
-  const role = known.get(rules);
-  if (role !== undefined) return role;
-  const found = rules.role(name, detail);
-  known.set(rules, found);
-  return found;
+  if (!known.has(rules)) known.set(rules, rules.role(name, detail));
+  return known.get(rules) ?? null;
 }
 
-const roles = new WeakMap<ProcessDetail, Map<unknown, Role | null>>();
+const roles = new WeakMap<ProcessDetail, Map<AgentRules, Role | null>>();

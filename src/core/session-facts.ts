@@ -30,18 +30,14 @@ export function gatherFacts(evidence: Evidence, matches: Matches): SessionFacts[
     const key = sessionKey(agent, home, id);
     const known = found.get(key);
     if (known !== undefined) return known;
-    const owners = [...(matches.owners.get(key) ?? [])].sort(byOwnerOrder);
+    const owners = (matches.owners.get(key) ?? []).toSorted(byOwnerOrder);
     const doubts = [...(matches.doubts.get(key) ?? []), ...(matches.agentDoubts.get(agent) ?? [])].sort(byDoubtOrder);
-    const staleAnnouncements = [...(matches.staleAnnouncements.get(key) ?? [])].sort((a, b) =>
-      compareText(a.announcement.source, b.announcement.source),
-    );
+    const stale = matches.staleAnnouncements.get(key) ?? [];
+    const staleAnnouncements = stale.toSorted((a, b) => compareText(a.announcement.source, b.announcement.source));
     const continuedBy = matches.continuedBy.get(key) ?? successorOf(id, store);
     const made: SessionFacts = {
       ...{ agent, home, id, store, owners, doubts, staleAnnouncements, continuedBy },
-      reading: null,
-      recordOwner: null,
-      foreignOwner: null,
-      otherRecords: [],
+      ...{ reading: null, recordOwner: null, foreignOwner: null, otherRecords: [] },
     };
     found.set(key, made);
     return made;

@@ -3,7 +3,7 @@ import { type StartedLaunch, startLaunch } from "../control/start-launch.ts";
 import { waitFor } from "../control/wait.ts";
 import type { Confirmed } from "../core/confirmation.ts";
 import { Failure } from "../core/failure.ts";
-import { exitOf } from "../core/failure-exits.ts";
+import { exitOf } from "../core/failure-kinds.ts";
 import { exitCodes } from "../core/problem.ts";
 import { failureText } from "../observe/failure.ts";
 import { failureMessage } from "../words/failures.ts";

@@ -9,7 +9,7 @@ import type { StopReport } from "../control/stop.ts";
 import { waitFor } from "../control/wait.ts";
 import type { Outcome } from "../core/evidence.ts";
 import { Failure } from "../core/failure.ts";
-import { exitOf } from "../core/failure-exits.ts";
+import { exitOf } from "../core/failure-kinds.ts";
 import { exitCodes } from "../core/problem.ts";
 import { isSameSession } from "../core/session.ts";
 import { deadlineIn, unlessAborted, within } from "../lib/deadline.ts";

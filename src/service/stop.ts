@@ -8,7 +8,7 @@ import { waitForExitStatus } from "../control/wait.ts";
 import type { Confirmation, Confirmed } from "../core/confirmation.ts";
 import { vanished } from "../core/derive.ts";
 import { Failure } from "../core/failure.ts";
-import { exitOf } from "../core/failure-exits.ts";
+import { exitOf } from "../core/failure-kinds.ts";
 import type { Leftover } from "../core/family.ts";
 import { exitCodes } from "../core/problem.ts";
 import { isSameSession, type Session } from "../core/session.ts";

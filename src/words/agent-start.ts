@@ -1,6 +1,7 @@
 // What an agent may do, and why it refuses a launch or exits before its session begins.
 import type { Refusal, StartProblem, StartProblemCode } from "../core/failure.ts";
 import type { OwnSetting, PermissionEffect } from "../core/permission.ts";
+import { type Sentences, sentenceFor } from "./reasons.ts";
 
 export const effectText = (effect: PermissionEffect): string => effects[effect];
 
@@ -57,18 +58,18 @@ export function ownSettingText({ mode, effect, mayLeavePlan, unread }: OwnSettin
   return `${mode === null ? "" : `its own mode "${mode}": `}${meaning}${exception}`;
 }
 
-export function refusalText(refusal: Refusal, agent: string): string {
-  switch (refusal.code) {
-    case "bypass-as-root":
-      return `${agent} refuses to skip permissions as root (it accepts ${refusal.variable} inside a sandbox)`;
-    case "continues-in-interface":
-      return `${agent} continues a session only in its own interface: agentctl resume opens it`;
-    case "settings-not-json":
-      return `${refusal.variable} is not plain JSON: the rules of --permission ${refusal.permission} cannot be added to it`;
-    case "takes-no-arguments":
-      return `a session in a server of ${agent} takes no arguments: leave out -- and everything after it`;
-  }
-}
+export const refusalText = (refusal: Refusal, agent: string): string => sentenceFor(refusals, { ...refusal, agent });
+
+const refusals: Sentences<Refusal & { agent: string }> = {
+  "bypass-as-root": ({ agent, variable }) =>
+    `${agent} refuses to skip permissions as root (it accepts ${variable} inside a sandbox)`,
+  "continues-in-interface": ({ agent }) =>
+    `${agent} continues a session only in its own interface: agentctl resume opens it`,
+  "settings-not-json": ({ variable, permission }) =>
+    `${variable} is not plain JSON: the rules of --permission ${permission} cannot be added to it`,
+  "takes-no-arguments": ({ agent }) =>
+    `a session in a server of ${agent} takes no arguments: leave out -- and everything after it`,
+};
 
 type MessageAndHint = readonly [message: string, hint: string | null];
 

@@ -6,7 +6,7 @@ import { confirmationHint, confirmationText } from "./confirmations.ts";
 import { keepReasonText, keepRemedy } from "./keep-reasons.ts";
 import { exitText, nameOwnerText, occupantText, requestAnswerText } from "./occupants.ts";
 import { detailText } from "./problems.ts";
-import { reasonText } from "./reasons.ts";
+import { reasonText, type Sentences, sentenceFor } from "./reasons.ts";
 
 export interface FailureWords {
   message: string;
@@ -14,7 +14,10 @@ export interface FailureWords {
 }
 
 /** `home`: the person's home directory, which paths show as `~`. */
-export function failureWords<C extends FailureCode>({ code, facts }: FailureData<C>, home = ""): FailureWords {
+export function failureWords<C extends FailureCode>(
+  { code, facts }: { code: C; facts: FailureFacts[C] },
+  home = "",
+): FailureWords {
   const said = sentences[code](facts, home);
   return typeof said === "string" ? { message: said, hint: null } : { message: said[0], hint: said[1] };
 }
@@ -265,7 +268,7 @@ const sentences: { readonly [C in FailureCode]: (facts: FailureFacts[C], home: s
     "git diff shows them all",
   ],
   "untrusted-folder": ({ folder, problem, variable }) => [
-    `${folder} ${folderProblemText(problem)}`,
+    `${folder} ${sentenceFor(folderProblems, problem)}`,
     `set ${variable} to a folder of yours`,
   ],
   usage: ({ message, hint }) => [message, hint],
@@ -346,18 +349,12 @@ const guardSentences: Readonly<Record<GuardRule, (subject: string) => string>> =
   command: (name) => `${name} is not allowed`,
 };
 
-function folderProblemText(problem: FolderProblem): string {
-  switch (problem.code) {
-    case "not-a-folder":
-      return "is not a folder";
-    case "other-owner":
-      return `belongs to another user (uid ${problem.uid})`;
-    case "writable-by-others":
-      return "is writable by other users";
-    case "unusable":
-      return `cannot be used: ${problem.detail}`;
-  }
-}
+const folderProblems: Sentences<FolderProblem> = {
+  "not-a-folder": () => "is not a folder",
+  "other-owner": ({ uid }) => `belongs to another user (uid ${uid})`,
+  "writable-by-others": () => "is writable by other users",
+  unusable: ({ detail }) => `cannot be used: ${detail}`,
+};
 
 const mostOccupants = 5;
 

@@ -2,116 +2,95 @@
 import type { Absence, KeepReason, KeepReasonCode, Obstacle, UnfinishedWork } from "../core/keep-reason.ts";
 import { oneLine, someOf } from "../lib/width.ts";
 import { failureMessage } from "./failures.ts";
+import { counted, type Sentences, sentenceFor } from "./reasons.ts";
 
-export function keepReasonText(reason: KeepReason): string {
-  switch (reason.code) {
-    case "main":
-      return "it is the main worktree";
-    case "locked":
-      return "git has it locked (git worktree unlock)";
-    case "session":
-      return `${reason.agent} ${reason.id ?? "(no session yet)"} ${reason.state === "unknown" ? "may be running" : `is ${reason.state}`} in it`;
-    case "more-sessions":
-      return `${reason.count} more ${reason.count === 1 ? "session is" : "sessions are"} live in it`;
-    case "standing":
-      return standingText(reason);
-    case "more-standing":
-      return `${reason.count} more ${reason.count === 1 ? "process runs" : "processes run"} in it`;
-    case "inside":
-      return obstacleText(reason);
-    case "out-of-reach":
-      return absenceText(reason);
-    case "unfinished":
-      return `${unfinished[reason.work]}${reason.name === null ? "" : `: ${reason.name}`}${reason.hasStash ? ", and has stashed changes away" : ""}`;
-    case "unknown":
-      return `cannot tell what is in it: ${reason.detail}`;
-    case "uncommitted":
-      return `${reason.paths.length} uncommitted ${reason.paths.length === 1 ? "file" : "files"}: ${someOf(reason.paths, mostPaths)}`;
-    case "hidden":
-      return `${filesText(reason.paths)} changed where git does not look (skip-worktree, assume-unchanged, old timestamp): ${someOf(reason.paths, mostPaths)}`;
-    case "unseen":
-      return `git does not check ${filesText(reason.paths)}: ${someOf(reason.paths, mostPaths)}`;
-    case "modules":
-      return "its submodules are checked out: each is a separate repository";
-    case "commits":
-      return commitsText(reason);
-    case "inconsistent":
-      return `git's data about it are inconsistent (git worktree repair ${reason.path})`;
-    case "not-moved":
-      return `it cannot be moved out of the way: ${reason.detail}`;
-    case "unknown-to-git":
-      return "git no longer knows it";
-    case "moved-on":
-      return `it changed meanwhile: ${reason.branch ?? "a detached HEAD"} is at ${shortCommit(reason.commit)}`;
-    case "own-commits":
-      return `it has new commits: ${shortCommit(reason.commit)}`;
-    case "newcomer":
-      return `${reason.name} (pid ${reason.pid}) started to use it during the check`;
-    case "changed":
-      return `it changed during the check: ${someOf(reason.paths, mostPaths)}`;
-    case "may-still-begin":
-      return "a session may still begin there";
-    case "failed":
-      return failureMessage(reason.failure);
-  }
-}
+export const keepReasonText = (reason: KeepReason): string => sentenceFor(sentences, reason);
 
 const mostPaths = 3;
 
-const filesText = ({ length }: readonly string[]): string => (length === 1 ? "1 file" : `${length} files`);
+const sentences: Sentences<KeepReason> = {
+  main: () => "it is the main worktree",
+  locked: () => "git has it locked (git worktree unlock)",
+  session: ({ agent, id, state }) =>
+    `${agent} ${id ?? "(no session yet)"} ${state === "unknown" ? "may be running" : `is ${state}`} in it`,
+  "more-sessions": ({ count }) => `${count} more ${count === 1 ? "session is" : "sessions are"} live in it`,
+  standing: ({ name, pid, role, file }) => {
+    const process = `${name} (pid ${pid})`;
+    if (role === "self") return "this command runs in it";
+    if (role === "caller") return `${process}, which called this command, runs in it`;
+    return file === null ? `${process} runs in it` : `${process} has a file of it open: ${file}`;
+  },
+  "more-standing": ({ count }) => `${count} more ${count === 1 ? "process runs" : "processes run"} in it`,
+  inside: ({ obstacle, paths }) => obstacles[obstacle][0](paths),
+  "out-of-reach": (absence) => absences[absence.absence][0](absence),
+  unfinished: ({ work, name, hasStash }) =>
+    `${unfinished[work]}${name === null ? "" : `: ${name}`}${hasStash ? ", and has stashed changes away" : ""}`,
+  unknown: ({ detail }) => `cannot tell what is in it: ${detail}`,
+  uncommitted: ({ paths }) => `${counted(paths.length, "uncommitted file")}: ${someOf(paths, mostPaths)}`,
+  hidden: ({ paths }) =>
+    `${counted(paths.length, "file")} changed where git does not look (skip-worktree, assume-unchanged, old timestamp): ${someOf(paths, mostPaths)}`,
+  unseen: ({ paths }) => `git does not check ${counted(paths.length, "file")}: ${someOf(paths, mostPaths)}`,
+  modules: () => "its submodules are checked out: each is a separate repository",
+  // `ahead` may be 0 although no ref has the commit: the HEAD of the main worktree may be detached, and is then not a ref.
+  commits: ({ ahead, commit }) =>
+    ahead === null || ahead === 0
+      ? `no branch, tag or remote branch has its commit ${shortCommit(commit)}`
+      : `${counted(ahead, "commit")} neither merged nor pushed`,
+  inconsistent: ({ path }) => inconsistentText(path),
+  "not-moved": ({ detail }) => `it cannot be moved out of the way: ${detail}`,
+  "unknown-to-git": () => "git no longer knows it",
+  "moved-on": ({ branch, commit }) =>
+    `it changed meanwhile: ${branch ?? "a detached HEAD"} is at ${shortCommit(commit)}`,
+  "own-commits": ({ commit }) => `it has new commits: ${shortCommit(commit)}`,
+  newcomer: ({ name, pid }) => `${name} (pid ${pid}) started to use it during the check`,
+  changed: ({ paths }) => `it changed during the check: ${someOf(paths, mostPaths)}`,
+  "may-still-begin": () => "a session may still begin there",
+  failed: ({ failure }) => failureMessage(failure),
+};
 
 const shortCommit = (commit: string | null): string => commit?.slice(0, 12) ?? "no commit";
 
-/** `ahead` may be 0 although no ref has the commit: the HEAD of the main worktree may be detached, and is then not a ref. */
-const commitsText = ({ ahead, commit }: KeepReason & { code: "commits" }): string =>
-  ahead === null || ahead === 0
-    ? `no branch, tag or remote branch has its commit ${shortCommit(commit)}`
-    : `${ahead} ${ahead === 1 ? "commit" : "commits"} neither merged nor pushed`;
+const inconsistentText = (path = ""): string => `git's data about it are inconsistent (git worktree repair ${path})`;
 
-function standingText({ name, pid, role, file }: KeepReason & { code: "standing" }): string {
-  const process = `${name} (pid ${pid})`;
-  if (role === "self") return "this command runs in it";
-  if (role === "caller") return `${process}, which called this command, runs in it`;
-  return file === null ? `${process} runs in it` : `${process} has a file of it open: ${file}`;
-}
+const repairIt = "repair it, then try again";
+const inside = (what: string, remedy: string): Told<readonly string[]> => [
+  (paths) => `another ${what} inside: ${someOf(paths, mostPaths)}`,
+  remedy,
+];
 
-function obstacleText({ obstacle, paths }: Obstacle): string {
-  const repair = `git worktree repair ${paths[0]}`;
-  switch (obstacle) {
-    case "inconsistent":
-      return `git's data about it are inconsistent (${repair})`;
-    case "symbolic-link":
-      return "its path is a symbolic link";
-    case "other-git":
-      return "the .git in its folder belongs to another repository";
-    case "no-git":
-      return `its folder has no .git any more (${repair})`;
-    case "mount":
-      return `another file system is mounted inside: ${someOf(paths, mostPaths)}`;
-    default:
-      return `another ${obstacle} is inside: ${someOf(paths, mostPaths)}`;
-  }
-}
+/** The sentence, and the remedy if there is one. */
+type Told<T> = readonly [text: (of: T) => string, remedy?: string];
 
-function absenceText({ absence, path, detail }: Absence): string {
-  const missing = "its folder is missing, and a disk may not be mounted";
-  switch (absence) {
-    case "unreadable":
-      return `its folder cannot be read: ${detail}`;
-    case "seen-by-git":
-      return "agentctl cannot find its folder, but git can (its name may not be UTF-8)";
-    case "unmounted":
-      return missing;
-    case "parent-empty":
-      return `${missing}: ${path} is empty`;
-    case "parent-missing":
-      return `${missing}: there is no ${path}`;
-    case "parent-unreadable":
-      return `the folder above it cannot be read: ${path}: ${detail}`;
-    case "moved":
-      return `its folder was moved to ${path} (git worktree repair ${path})`;
-  }
-}
+const obstacles: Readonly<Record<Obstacle["obstacle"], Told<readonly string[]>>> = {
+  inconsistent: [([path]) => inconsistentText(path), repairIt],
+  "symbolic-link": [() => "its path is a symbolic link", "agentctl removes no worktree through a symbolic link"],
+  "other-git": [
+    () => "the .git in its folder belongs to another repository",
+    "agentctl removes no folder of another repository",
+  ],
+  "no-git": [([path]) => `its folder has no .git any more (git worktree repair ${path})`, repairIt],
+  worktree: inside("worktree is", "move the inner worktree to another place, then try again"),
+  repository: inside("repository is", "move the inner repository to another place, then try again"),
+  mount: inside("file system is mounted", "unmount it, then try again"),
+};
+
+const missing = "its folder is missing, and a disk may not be mounted";
+const makeReadable = "make the folder readable, then try again";
+const mountDisk = "mount the disk, then try again; if the folder was deleted: git worktree prune";
+
+const absences: Readonly<Record<Absence["absence"], Told<Absence>>> = {
+  unreadable: [({ detail }) => `its folder cannot be read: ${detail}`, makeReadable],
+  "seen-by-git": [() => "agentctl cannot find its folder, but git can (its name may not be UTF-8)"],
+  unmounted: [() => missing, mountDisk],
+  "parent-empty": [({ path }) => `${missing}: ${path} is empty`, mountDisk],
+  "parent-missing": [({ path }) => `${missing}: there is no ${path}`, mountDisk],
+  "parent-unreadable": [({ path, detail }) => `the folder above it cannot be read: ${path}: ${detail}`, makeReadable],
+  // Not git worktree prune: git would forget a worktree that still exists.
+  moved: [
+    ({ path }) => `its folder was moved to ${path} (git worktree repair ${path})`,
+    "run git worktree repair, then try again",
+  ],
+};
 
 const unfinished: Readonly<Record<UnfinishedWork["work"], string>> = {
   rebase: "a rebase is in progress",
@@ -136,29 +115,6 @@ const remedies: Partial<Record<KeepReasonCode, string>> = {
   standing: "leave it or stop that process first; --discard removes it anyway",
 };
 
-const obstacleRemedies: Readonly<Record<Obstacle["obstacle"], string>> = {
-  inconsistent: "repair it, then try again",
-  "symbolic-link": "agentctl removes no worktree through a symbolic link",
-  "other-git": "agentctl removes no folder of another repository",
-  "no-git": "repair it, then try again",
-  worktree: "move the inner worktree to another place, then try again",
-  repository: "move the inner repository to another place, then try again",
-  mount: "unmount it, then try again",
-};
-
-const makeReadable = "make the folder readable, then try again";
-const mountDisk = "mount the disk, then try again; if the folder was deleted: git worktree prune";
-/** Not git worktree prune for a folder that was moved: git would forget a worktree that still exists. */
-const absenceRemedies: Readonly<Record<Absence["absence"], string | undefined>> = {
-  unreadable: makeReadable,
-  "parent-unreadable": makeReadable,
-  "seen-by-git": undefined,
-  moved: "run git worktree repair, then try again",
-  unmounted: mountDisk,
-  "parent-empty": mountDisk,
-  "parent-missing": mountDisk,
-};
-
 const discardable: readonly KeepReasonCode[] = ["unknown", "uncommitted", "hidden", "unseen", "unfinished", "commits"];
 
 /** The remedy for the first reason that has one. */
@@ -167,8 +123,8 @@ export const keepRemedy = (reasons: readonly KeepReason[]): string | null =>
   (reasons.some(({ code }) => discardable.includes(code)) ? "--discard removes it anyway" : null);
 
 function remedyFor(reason: KeepReason): string | undefined {
-  if (reason.code === "inside") return obstacleRemedies[reason.obstacle];
-  return reason.code === "out-of-reach" ? absenceRemedies[reason.absence] : remedies[reason.code];
+  if (reason.code === "inside") return obstacles[reason.obstacle][1];
+  return reason.code === "out-of-reach" ? absences[reason.absence][1] : remedies[reason.code];
 }
 
 export const keepReasonsText = (reasons: readonly KeepReason[]): string =>

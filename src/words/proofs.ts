@@ -1,26 +1,20 @@
 // The words for every proof of a status, for the rules that proofs name, and for the events that would change a status.
 import type { Fact, StatusTrigger } from "../core/proof.ts";
-import type { TruthRule } from "../core/reason.ts";
+import type { StatusReason, TruthRule } from "../core/reason.ts";
 import type { Link } from "../core/session.ts";
 import { detailText } from "./problems.ts";
-import { reasonText, type Sentences, sentenceFor, staleText } from "./reasons.ts";
+import { counted, reasonText, type Sentences, sentenceFor, staleText } from "./reasons.ts";
 
 /** What kind of fact it is, in a word or two, and its value. */
 export const factText = (fact: Fact): { fact: string; value: string } => ({
-  fact: factNames[fact.code],
+  fact: factNames[fact.code] ?? fact.code.replaceAll("-", " "),
   value: sentenceFor(values, fact),
 });
 
-const factNames: Record<Fact["code"], string> = {
-  process: "process",
-  link: "link",
+/** The names that are not simply the code. */
+const factNames: Partial<Record<Fact["code"], string>> = {
   "agent-says": "the agent says",
-  server: "server",
-  dialog: "dialog",
   "stale-announcement": "announcement",
-  "no-owner": "no owner",
-  "not-proven": "not proven",
-  turn: "turn",
   "record-unreadable": "record",
   "store-incomplete": "record",
   "no-record": "record",
@@ -57,22 +51,16 @@ const values: Sentences<Fact> = {
   },
   "not-proven": ({ why }) => reasonText(why),
   turn: ({ turn, asks }) => {
-    switch (turn.state) {
-      case "none":
-        return "no prompt recorded";
-      case "unclear":
-        return `unclear: ${reasonText(turn.why)}`;
-      case "closed":
-        return `ended, outcome ${turn.outcome ?? "not recorded"}`;
-      case "open":
-        if (asks !== null) return `open: ${reasonText({ code: "waiting", kind: asks })}`;
-        return `open: ${turn.doubt === null ? "no end recorded" : reasonText(turn.doubt)}`;
-    }
+    if (turn.state === "none") return "no prompt recorded";
+    if (turn.state === "unclear") return `unclear: ${reasonText(turn.why)}`;
+    if (turn.state === "closed") return `ended, outcome ${turn.outcome ?? "not recorded"}`;
+    const why: StatusReason | null = asks === null ? turn.doubt : { code: "waiting", kind: asks };
+    return `open: ${why === null ? "no end recorded" : reasonText(why)}`;
   },
   "record-unreadable": ({ detail }) => detailText(detail),
   "store-incomplete": ({ detail }) => `its data directory was read only in part: ${detailText(detail)}`,
   "no-record": ({ isHomeKnown }) => (isHomeKnown ? "none yet" : "none: its data directory is not known"),
-  "broken-lines": ({ count }) => `${count} broken line${count === 1 ? "" : "s"} skipped`,
+  "broken-lines": ({ count }) => `${counted(count, "broken line")} skipped`,
 };
 
 export const triggerText = (trigger: StatusTrigger): string => triggers[trigger];

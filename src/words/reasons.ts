@@ -3,8 +3,11 @@ import type { Waiting } from "../core/evidence.ts";
 import type { Contradiction, SpareReason, StaleReason, StatusReason, WindowKind } from "../core/reason.ts";
 import { detailText } from "./problems.ts";
 
+/** The member of a union that has this code, perhaps among others. */
+export type Coded<T extends { code: string }, Code> = T extends unknown ? (Code extends T["code"] ? T : never) : never;
+
 /** One sentence for every code of a union. */
-export type Sentences<T extends { code: string }> = { [Code in T["code"]]: (of: Extract<T, { code: Code }>) => string };
+export type Sentences<T extends { code: string }> = { [Code in T["code"]]: (of: Coded<T, Code>) => string };
 
 export const reasonText = (reason: StatusReason): string => sentenceFor(reasons, reason);
 /** A reason that only repeats the status word is not shown beside it. */
@@ -31,7 +34,7 @@ const waitingFor: Record<Waiting["kind"], string> = {
   other: "needs an answer",
 };
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 const reasons: Sentences<StatusReason> = {
   // How far the last turn got.

@@ -80,7 +80,7 @@ describe("imports", () => {
   });
 
   test("the command line uses types of core, failures and exit codes: rules are in the service", () => {
-    expect(commandsImporting("core/(?!failure\\.ts|failure-exits\\.ts|problem\\.ts)")).toEqual([]);
+    expect(commandsImporting("core/(?!failure\\.ts|failure-kinds\\.ts|problem\\.ts)")).toEqual([]);
     expect(commandsImporting("core/")).not.toEqual([]);
   });
 

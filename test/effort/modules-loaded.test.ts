@@ -45,5 +45,5 @@ test("src/main.ts loads no module of the runtime before it knows the command", (
 
 test("list loads no sentences of failures or proofs, and nothing that counts tokens", () => {
   const loaded = [...loadedBy("src/cli/list.ts")];
-  expect(loaded.filter((path) => /words\/(failures|proofs|notices)|core\/failure-exits|usage/.test(path))).toEqual([]);
+  expect(loaded.filter((path) => /words\/(failures|proofs|notices)|core\/failure-kinds|usage/.test(path))).toEqual([]);
 });

@@ -19,14 +19,10 @@ export const mutants: readonly Mutant[] = [
   // Which process is it?
   mutant(
     "the start ticks of an announcement are ignored",
-    "$announcement.start !== null && $announcement.start !== $row.identity.start",
+    "$start !== null && $start !== $row.identity.start",
     "false",
   ),
-  mutant(
-    "the boot id of an announcement is ignored",
-    "$announcement.boot !== null && $announcement.boot !== $table.boot",
-    "false",
-  ),
+  mutant("the boot id of an announcement is ignored", "$boot !== null && $boot !== $table.boot", "false"),
   mutant(
     "a pid alone identifies a process",
     "$a.pid === $b.pid && $a.start === $b.start && $a.boot === $b.boot",
@@ -49,7 +45,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     "the process of an announcement from another namespace is dead",
-    "elsewhere && $row === null",
+    "$row === null && $namespace !== null && $namespace !== $table.namespace.id",
     "false",
     "judgeHere",
   ),
@@ -64,8 +60,8 @@ export const mutants: readonly Mutant[] = [
   mutant("an unread process table proves absence", "!$evidence.processes.ok", "false", "whyNotProven"),
   mutant("gaps in the process table are ignored", "$table?.gaps ?? []", "[]", "whyNotProven"),
   mutant("doubts about a session are ignored", "$doubts.push(...$subject.doubts);", "", "whyNotProven"),
-  mutant("an unreadable record is ignored", "$reading !== null && !$reading.ok", "false", "whyNotProven"),
-  mutant("an unreadable store counts as empty", "$store !== null && !$store.listing.ok", "false", "whyNotProven"),
+  mutant("an unreadable record is ignored", "$reading?.ok === false", "false", "whyNotProven"),
+  mutant("an unreadable store counts as empty", "$store?.listing.ok === false", "false", "whyNotProven"),
   mutant(
     "a store on another device has no invisible writers",
     "$rest && !$store.onRootDevice",
@@ -81,7 +77,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant("a session that was cut off is completed", 'return "cut-off";', 'return "completed";', "outcomeOf"),
   mutant("a failed turn is completed", "$record.turn.outcome", '"completed"', "outcomeOf"),
-  mutant("an unread process owns nothing", "$detail.unread.length === 0", "true", "noteUnreadProcesses"),
+  mutant("an unread process owns nothing", "$first === undefined", "true", "noteUnreadProcesses"),
   mutant("an unreadable announcement is ignored", "matchUnreadAnnouncement($$$);", ""),
   mutant(
     "an unreadable announcement belongs to a dead process",
@@ -166,7 +162,7 @@ export const mutants: readonly Mutant[] = [
     "false",
     "doubtWrittenSince",
   ),
-  mutant("a dead server still serves", "if ($server.process !== null && $row === null) continue;", "", "matchServers"),
+  mutant("a dead server still serves", "if ($process !== null && $row === undefined) continue;", "", "matchServers"),
   mutant("of two links the weaker counts", "weightOf($a) < weightOf($b)", "weightOf($a) > weightOf($b)"),
   // What is shown?
   mutant("a live process without a session is not shown", "$found.unrecorded.push($row);", ";", "matchByDirectory"),
@@ -193,7 +189,7 @@ export const mutants: readonly Mutant[] = [
   mutant("the caller stops itself", "$rest && !callerPids.has($pid)", "$rest", "familyOf"),
   mutant(
     "an inherited tag is a launch",
-    '$env["AGENTCTL_TAG_SID"] === String($session) ? $tag : null',
+    '$row.detail?.env?.["AGENTCTL_TAG_SID"] === String($row.session) ? $tag : null',
     "$tag",
     "launchOf",
   ),

@@ -9,7 +9,7 @@ import {
   type GuardRule,
   type StartProblemCode,
 } from "../../../src/core/failure.ts";
-import { failureExits } from "../../../src/core/failure-exits.ts";
+import { failureKinds } from "../../../src/core/failure-kinds.ts";
 import type { KeepReason } from "../../../src/core/keep-reason.ts";
 import type { Notice, NoticeCode, NoticeFacts } from "../../../src/core/notice.ts";
 import type { PermissionEffect } from "../../../src/core/permission.ts";
@@ -443,7 +443,7 @@ test("a failure carries no sentence of its own", () => {
 test("docs/errors.md lists every code with its exit code", () => {
   const page = readFileSync(join(import.meta.dir, "../../../docs/errors.md"), "utf8");
   const listed = [...page.matchAll(/^\| `([a-z-]+)` \| (\d+) \|/gm)].map(([, code, exit]) => `${code} ${exit}`);
-  const known = entries(failureExits).map(([code, exit]) => `${code} ${exitCodes[exit]}`);
+  const known = entries(failureKinds).map(([code, { exit }]) => `${code} ${exitCodes[exit]}`);
   expect(listed).toEqual([...known, "internal-error 1"].sort());
 });
 

@@ -5,10 +5,10 @@ import type { Fact, StatusTrigger } from "../../../src/core/proof.ts";
 import type { Contradiction, SpareReason, StaleReason, StatusReason } from "../../../src/core/reason.ts";
 import { detailText } from "../../../src/words/problems.ts";
 import { factText, triggerText } from "../../../src/words/proofs.ts";
-import { conflictText, reasonText, spareText, staleText } from "../../../src/words/reasons.ts";
+import { type Coded, conflictText, reasonText, spareText, staleText } from "../../../src/words/reasons.ts";
 
 /** The parameters of one example for every code. A code without an example does not compile. */
-type Examples<T extends { code: string }> = { [Code in T["code"]]: Omit<Extract<T, { code: Code }>, "code"> };
+type Examples<T extends { code: string }> = { [Code in T["code"]]: Omit<Coded<T, Code>, "code"> };
 
 /** code → sentence. */
 function sentences<T extends { code: string }>(examples: Examples<T>, textOf: (of: T) => unknown): object {
