@@ -3,8 +3,8 @@
 
 import { isMultiplexer } from "../core/family.ts";
 import { isSuspended, type ProcessRow } from "../core/process.ts";
+import { errorCode, isError, tryOr } from "../lib/errors.ts";
 import { readAncestors } from "../observe/ancestors.ts";
-import { errorCode, isError, tryOr } from "../observe/failure.ts";
 import { ownUid } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { listenerAt, unswappablePath } from "../observe/own-socket.ts";

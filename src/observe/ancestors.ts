@@ -1,5 +1,6 @@
 // The processes above a process, nearest first.
 import { chainIn, type ProcessIdentity, type ProcessRow, withAncestors } from "../core/process.ts";
+import { isError, tryOr } from "../lib/errors.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 
 /** This process and those above it. Used to answer "which session am I in?". */
@@ -13,12 +14,6 @@ export const readAncestors = (row: ProcessRow): ProcessRow[] => withAncestors(re
 
 /** A process that is younger than its child has only reused the pid of the parent. */
 function readParent({ parent, identity }: ProcessRow): ProcessRow | null {
-  if (parent <= 0) return null;
-  try {
-    const row = readProcess(parent);
-    return row !== null && Number(row.identity.start) <= Number(identity.start) ? row : null;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return null;
-  }
+  const row = parent <= 0 ? null : tryOr(null, () => readProcess(parent), isError);
+  return row !== null && Number(row.identity.start) <= Number(identity.start) ? row : null;
 }

@@ -3,8 +3,9 @@ import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, st
 import { basename } from "node:path";
 import type { FileSet } from "../agents/adapter.ts";
 import type { ProblemDetail } from "../core/problem.ts";
+import { errorWith, isGone, requireRegularFile } from "../lib/errors.ts";
 import { type Bytes, readChunk } from "../lib/jsonl.ts";
-import { failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 
 export const ownUid = process.getuid?.() ?? -1;
 
@@ -113,8 +114,7 @@ export function openFile(path: string): OpenFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const stat = fstatSync(fd);
-    if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
-    if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
+    requireRegularFile(stat);
     return { bytes: fd, size: stat.size, writtenAt: stat.mtimeMs, uid: stat.uid };
   } catch (error) {
     closeSync(fd);
@@ -132,6 +132,6 @@ const mostTextBytes = 16 * 1024 * 1024;
 /** Reads a small file of another program. Every failure has a code, also that of a file that is too large. */
 export const readText = (path: string, encoding: "utf8" | "latin1" = "utf8"): string =>
   withFile(path, (file) => {
-    if (file.size > mostTextBytes) throw Object.assign(new Error("the file is too large"), { code: "EFBIG" });
+    if (file.size > mostTextBytes) throw errorWith("EFBIG", "the file is too large");
     return readWhole(file, mostTextBytes).toString(encoding);
   });

@@ -1,10 +1,10 @@
 // Follows a record: yields each complete line soon after it is written. The kernel reports when the file changes.
 import { basename, dirname } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 import { linesForward } from "../lib/jsonl.ts";
 import { openChangeWatch, watchNearest } from "../sys/change-watch.ts";
 import { type ConversationEntry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
-import { isGone } from "./failure.ts";
 import { closeFile, type OpenFile } from "./files.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import { type FoundRecord, openRecord } from "./records.ts";
@@ -90,11 +90,4 @@ export function readMore(
   }
 }
 
-function openIfThere(record: FoundRecord): OpenFile | null {
-  try {
-    return openRecord(record);
-  } catch (error) {
-    if (isGone(error)) return null;
-    throw error;
-  }
-}
+const openIfThere = (record: FoundRecord): OpenFile | null => tryOr(null, () => openRecord(record), isGone);

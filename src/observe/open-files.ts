@@ -1,6 +1,6 @@
 // Finds processes that have files of a folder open. Linux only.
 import { readdirSync, readlinkSync } from "node:fs";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 
 /** The first file in or below the folder that a process has open. null: none, or the files cannot be read. */
 export function openBelow(folder: string, pid: number): string | null {

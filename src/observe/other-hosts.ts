@@ -1,7 +1,7 @@
 // Finds stores that processes of other hosts may write to, and the id of this host in announcements.
 import { join } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 import { readText } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { hasShared, isShared } from "./mounts.ts";

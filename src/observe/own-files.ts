@@ -1,7 +1,8 @@
 // Opens agentctl's own files: notes, locks, captured output, caches. It refuses files that another user may have written.
 import { fstatSync, statSync } from "node:fs";
 import type { ProblemDetail } from "../core/problem.ts";
-import { DetailError, tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
+import { DetailError } from "./failure.ts";
 import { type OpenFile, withFile } from "./files.ts";
 
 const ownUid = process.geteuid?.() ?? 0;

@@ -1,9 +1,9 @@
 // Finds the process that listens on a unix socket. agentctl talks to it only if the file and the process are ours.
 import { lstatSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { tryOr } from "../lib/errors.ts";
 import { type Peer, peerOf } from "../sys/peer.ts";
 import { isOnlyOurs } from "../sys/trusted-folders.ts";
-import { tryOr } from "./failure.ts";
 import { ownUid } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { mayHang, mountTable } from "./mounts.ts";

@@ -1,7 +1,7 @@
 // The place of a session: the root of its git worktree or, outside a worktree, its directory.
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 
 /** null: not an absolute path (a record may contain any text). A directory that cannot be read is its own place. */

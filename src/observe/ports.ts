@@ -1,6 +1,6 @@
 // Lists the TCP ports on which a process listens, from the tables of the kernel. Linux only.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 
 const listening = "0A";
 

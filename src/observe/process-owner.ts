@@ -1,5 +1,5 @@
 // The owner and the namespaces of a Linux process, from /proc.
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 
 /** null: the kernel has no such namespaces, or the link cannot be read. */
 export interface Namespaces {

@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Problem, type ProblemDetail, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
+import { errorCode, isGone } from "../lib/errors.ts";
 import { bootedAt } from "../sys/clock.ts";
-import { errorCode, failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import {
   confinementIn,

@@ -1,8 +1,9 @@
 // Finds records of one home by their names. There may be ten thousand, and most questions are about a few: it searches one text of
 // all file names, or lets the database search.
 import type { Adapter, RecordSet } from "../agents/adapter.ts";
+import { errorCode, isGone } from "../lib/errors.ts";
 import { Databases } from "../sys/sqlite.ts";
-import { errorCode, failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { below, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
 import {
   type FoundRecord,

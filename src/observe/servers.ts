@@ -8,8 +8,9 @@ import { type Problem, type ProblemDetail, type Reading, unread } from "../core/
 import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, type ProcessTable } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import { type Deadline, pause, within } from "../lib/deadline.ts";
+import { errorCode, isGone, tryOr } from "../lib/errors.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
-import { errorCode, failureOf, isGone, tryOr } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { type FoundFile, findFiles, ownUid, readWhole, withFile } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { mountTable } from "./mounts.ts";

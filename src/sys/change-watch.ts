@@ -2,9 +2,10 @@
 // Register the watch first, then look, then wait: a change in between is not missed.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { hasCode, tryOr } from "../lib/errors.ts";
 import { noWriting, openInotify } from "./inotify.ts";
 import { callLinux } from "./libc.ts";
-import { openProcess, type ProcessHandle } from "./pidfd.ts";
+import { openProcess } from "./pidfd.ts";
 import { poll, runtimeFds } from "./poll.ts";
 import { openWatchers } from "./watchers.ts";
 
@@ -88,7 +89,7 @@ export function openChangeWatch(): ChangeWatch {
       const known = processes.get(pid);
       // A process that exited stays registered until `next` has reported it.
       if (known !== undefined) return poll([known.fd], 0).length === 0;
-      const handle = openUnlessFull(pid);
+      const handle = tryOr("full", () => openProcess(pid), hasCode("EMFILE", "ENFILE"));
       if (handle === null) return false;
       if (handle === "full" || handle.fd === null) {
         blind = true;
@@ -128,16 +129,6 @@ export function openChangeWatch(): ChangeWatch {
 /** Watches the path or, if it does not exist yet, the nearest folder above it. Returns the path that is watched. */
 export function watchNearest(path: string, changes: ChangeWatch, wantsWritten?: (name: string) => boolean): string {
   return changes.path(path, wantsWritten) || path === "/" ? path : watchNearest(dirname(path), changes, noWriting);
-}
-
-function openUnlessFull(pid: number): ProcessHandle | "full" | null {
-  try {
-    return openProcess(pid);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "EMFILE" || error.code === "ENFILE"))
-      return "full";
-    throw error;
-  }
 }
 
 /** Lets the runtime handle its pending events. */

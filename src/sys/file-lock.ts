@@ -1,6 +1,6 @@
 // Kernel locks on files: takes flock(2) locks, and tests for the fcntl(2) record locks that SQLite uses.
-
 import { closeSync, constants, fstatSync, openSync, statSync } from "node:fs";
+import { errorWith, tryOr } from "../lib/errors.ts";
 import { callLibc, callLinux } from "./libc.ts";
 
 const LOCK_EX = 2;
@@ -15,9 +15,8 @@ export function tryLock(fd: number): boolean {
     const called = callLibc((libc) => libc.flock(fd, LOCK_EX | LOCK_NB));
     if (called === null) throw new Error("found no flock(2) on this system");
     if (called.result === 0) return true;
-    const { code } = called;
-    if (code === "EAGAIN") return false;
-    if (code !== "EINTR") throw Object.assign(new Error(`flock of descriptor ${fd}: ${code}`), { code });
+    if (called.code === "EAGAIN") return false;
+    if (called.code !== "EINTR") throw errorWith(called.code, `flock of descriptor ${fd}: ${called.code}`);
   }
 }
 
@@ -60,12 +59,7 @@ function lastingDescriptor(path: string): number | null {
     descriptors.delete(path);
   }
   if (facts?.isFile() !== true) return null;
-  try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-    descriptors.set(path, fd);
-    return fd;
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
+  const fd = tryOr(null, () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY));
+  if (fd !== null) descriptors.set(path, fd);
+  return fd;
 }

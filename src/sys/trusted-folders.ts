@@ -1,6 +1,7 @@
 // Decides in which folders no other user can replace our files.
 import { lstatSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { tryOr } from "../lib/errors.ts";
 
 const writableByOthers = 0o022;
 const sticky = 0o1000;
@@ -32,11 +33,4 @@ function isRootKnown(): boolean {
 
 const overflowUid = (): number => Number(kernelText("/proc/sys/kernel/overflowuid") ?? "65534");
 
-function kernelText(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    return null;
-  }
-}
+const kernelText = (path: string): string | null => tryOr(null, () => readFileSync(path, "utf8"));

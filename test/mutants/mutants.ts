@@ -238,7 +238,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant("the later version of a message of Gemini is ignored", 'listIn(fields, "toolCalls").map($status)', "[]"),
   mutant("a part of an id is the id", "$idIn === undefined ? $file.subject : withFile($$$)", "$file.subject"),
-  mutant("a record without an id is ignored", "throw Object.assign($$$);", 'return "";', "idOf"),
+  mutant("a record without an id is ignored", "throw errorWith($$$);", 'return "";', "idOf"),
   mutant(
     "a record that may belong to several sessions belongs to none",
     "$id.startsWith($begins)",

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import type { Tokens } from "../../core/evidence.ts";
 import { writeFileAtomically } from "../../lib/atomic-file.ts";
+import { errorCode, tryOr } from "../../lib/errors.ts";
 import { readChunk } from "../../lib/jsonl.ts";
 import { hashOf } from "../../sys/hash.ts";
 import { ownBuild } from "../../sys/self.ts";
-import { errorCode, tryOr } from "../failure.ts";
 import { cacheFolder, type Environment, wantsCache } from "../homes.ts";
 import { distrustOf, withOwnFile } from "../own-files.ts";
 import { foldOlder, type OlderUsage, type Tally, type Usage } from "./tally.ts";
