@@ -7,7 +7,7 @@ import type { Problem, ProblemDetail } from "../core/problem.ts";
 import { isGone, tryOr } from "../lib/errors.ts";
 import { failureOf } from "./failure.ts";
 import { readWhole } from "./files.ts";
-import { mayHang } from "./mounts.ts";
+import { hasShared, isShared, mayHang } from "./mounts.ts";
 import { withSettingsFile } from "./own-files.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -141,6 +141,15 @@ export function realHome(home: string, mounts: string, links: Map<string, string
 }
 
 const mostLinks = 40;
+
+/** The store, or a folder of it behind a link, is on a file system that processes of other hosts may write to. */
+export function isSharedStore({ records, announcements }: Adapter, home: string, mounts: string): boolean {
+  if (!hasShared(mounts)) return false;
+  const links = new Map<string, string | null>();
+  const sets = [...records, ...(announcements === undefined ? [] : [announcements])];
+  const folders = ["", ...sets.map(({ folder }) => folder.replace(/\*.*$/, ""))];
+  return folders.some((folder) => isShared(realHome(join(home, folder), mounts, links), mounts));
+}
 
 /** null: not a link, missing, or unreadable. Reading the store shows which. */
 const linkTarget = (path: string): string | null =>

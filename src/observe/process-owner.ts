@@ -1,12 +1,6 @@
 // The owner and the namespaces of a Linux process, from /proc.
-import { tryOr } from "../lib/errors.ts";
-
 /** null: the kernel has no such namespaces, or the link cannot be read. */
-export interface Namespaces {
-  pid: string | null;
-  mnt: string | null;
-  user: string | null;
-}
+export type Namespaces = Record<"pid" | "mnt" | "user", string | null>;
 
 /** Real, effective, saved and file system uid; null: not a status file. */
 export function uidsIn(status: string): number[] | null {
@@ -19,9 +13,6 @@ export const namespacesOf = (folder: string, link: (path: string) => string | nu
   mnt: link(`${folder}/ns/mnt`),
   user: link(`${folder}/ns/user`),
 });
-
-export const ownNamespaces = (readLink: (path: string) => string): Namespaces =>
-  namespacesOf("/proc/self", (path) => tryOr(null, () => readLink(path)));
 
 /** null: the process has our namespaces. A namespace that cannot be read counts as another one. */
 export const confinementIn = (spaces: Namespaces, own: Namespaces): string | null =>

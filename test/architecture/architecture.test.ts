@@ -215,7 +215,7 @@ describe("a file is opened", () => {
       [
         // /proc.
         ...[
-          "src/observe/memory-maps.ts",
+          "src/observe/open-files.ts",
           "src/observe/mounts.ts",
           "src/observe/ports.ts",
           "src/observe/processes.linux.ts",

@@ -248,7 +248,7 @@ export const mutants: readonly Mutant[] = [
   mutant("a record without a known id belongs to no process", "!hasNameless($$$)", "true"),
   mutant(
     "a server is asked without the directories of its sessions",
-    "$whole.get($key) ?? { ...$outlined, rows: [], ...$read, names: $names }",
+    "$whole.get($key) ?? { ...$outlined, rows: [], ...$read, names }",
     "{ ...$outlined, rows: [] }",
   ),
   mutant("the starter of Qwen is an agent", 'baseName($script) === "cli.js" ? "agent" : "helper"', '"agent"'),
