@@ -306,7 +306,7 @@ export const mutants: readonly Mutant[] = [
   mutant("stderr is printed as it is", "writeAll(2, printable($text));", "writeAll(2, $text);"),
   mutant("the mark of our own escape sequences can be guessed", "crypto.randomUUID()", '""', "sealed"),
   mutant("bytes reach a terminal as they are", "isTerminal(1) ? readable($text) : $text", "$text"),
-  mutant("a note of another user is believed", "if ($file.uid !== ownUid) throw $error;", ""),
+  mutant("a note of another user is believed", "if (!$owners.includes($file.uid)) throw $error;", ""),
   mutant("a folder that others can write to is used", "($stat.mode & writableByOthers) === 0", "true"),
   mutant("a page is written through a symbolic link", "$there?.isSymbolicLink() === true", "false", "writeOver"),
 
