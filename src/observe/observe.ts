@@ -19,7 +19,7 @@ import { readText } from "./files.ts";
 import { type Environment, homesOf, isSharedStore, readSettings, realHome, type Settings } from "./homes.ts";
 import { hidesOthers, mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openRequired, outlineStore, storeKey, withStores } from "./open-records.ts";
-import type { ProcessQuery, ProcessReader } from "./process-query.ts";
+import { type ProcessReader, queryFor } from "./process-query.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import { readAgain } from "./read-again.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -216,7 +216,8 @@ async function readHomesAndProcesses(homes: HomesInUse, selection: Selection, sc
     servers.push(...more.servers);
     named.push(...more.named);
     const tableAt = Date.now();
-    const processes = readTable(queryFor(adapters, stores));
+    const announced = stores.flatMap(({ announcements }) => announcements.map(({ pid }) => pid));
+    const processes = readTable(queryFor(adapters, announced));
     if (processes.ok) addNamedHomes(processes.value, adapters, homes);
     if (homes.byKey.size > known) continue;
     return { stores: stores.map((store) => describeStore(store, homes)), servers, named, processes, tableAt };
@@ -287,7 +288,7 @@ async function openSelected(
   const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
   const { servers, stores } = await askServers(near, evidence, named, scan);
   const late = named.filter((each) => !stores.has(storeKey(each)));
-  const asked = { ...withStores(evidence, stores), servers: [...evidence.servers, ...servers] };
+  const asked = { ...withStores(evidence, [...stores.values()]), servers: [...evidence.servers, ...servers] };
   return { evidence: openRequired(asked, late, selection, scan), late };
 }
 
@@ -317,22 +318,6 @@ async function askServers(
   if (asked.length > 0) databases.close();
   return { servers: await allFound(asked), stores: whole };
 }
-
-function queryFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessQuery {
-  return {
-    names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
-    pids: new Set(stores.flatMap((store) => store.announcements.map((announcement) => announcement.pid))),
-    environment: new Set([...ownKeys, ...adapters.flatMap(keysOf)]),
-    lockedFiles: adapters,
-  };
-}
-
-const keysOf = ({ environment, server }: Adapter): string[] => [
-  ...environment,
-  ...(server?.secret === undefined ? [] : [server.secret.environment]),
-];
-
-const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
 
 function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: HomesInUse): void {
   for (const row of table.rows) {

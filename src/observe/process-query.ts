@@ -15,6 +15,19 @@ export interface ProcessQuery {
 
 export const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
 
+/** All processes of these agents, and the announced ones. */
+export const queryFor = (adapters: readonly Adapter[], announced: readonly number[] = []): ProcessQuery => ({
+  names: new Set(adapters.flatMap(({ processNames }) => processNames)),
+  pids: new Set(announced),
+  environment: new Set([...ownKeys, ...adapters.flatMap(keysOf)]),
+  lockedFiles: adapters,
+});
+
+const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
+
+const keysOf = ({ environment, server }: Adapter): string[] =>
+  server?.secret === undefined ? [...environment] : [...environment, server.secret.environment];
+
 export type ProcessReader = (query: ProcessQuery) => Reading<ProcessTable>;
 
 export const unreadableProcess = (source: string, detail: ProblemDetail): Problem => ({

@@ -12,6 +12,7 @@ import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { mayHang } from "./mounts.ts";
 import { storeKey } from "./open-records.ts";
+import type { StoreRow } from "./record-cache.ts";
 import { visitRecords } from "./record-names.ts";
 import { type FoundRecord, recordAt, visitFound } from "./records.ts";
 import type { Scan } from "./scan.ts";
@@ -152,29 +153,23 @@ async function readDistantRecordsAgain(
 ): Promise<Store> {
   const again = await readDistantStore(adapter, store.home, deadline);
   const readings = new Map(again?.rows.map(({ id, reading }) => [id, reading]));
-  const rows = store.rows.map((row) =>
-    ids.has(row.id) ? { ...row, reading: readings.get(row.id) ?? row.reading } : row,
-  );
+  const readingOf = ({ id, reading }: StoreRow) => (ids.has(id) ? (readings.get(id) ?? reading) : reading);
+  const rows = store.rows.map((row) => ({ ...row, reading: readingOf(row) }));
   return { ...store, rows, ...(again?.listing.ok === false ? { listing: again.listing } : {}) };
 }
 
 function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<string | null>): Store {
   if (ids.size === 0) return store;
-  const rows = new Map<FoundRecord, Store["rows"][number]>();
+  const rows = new Map<FoundRecord, StoreRow>();
   for (const row of store.rows)
     if (ids.has(row.id) && row.reading.ok) rows.set(recordAt(adapter, row.reading.value.source, row.id), row);
-  const readings = new Map<Store["rows"][number] | undefined, Store["rows"][number]["reading"]>();
+  const again = new Map<StoreRow, StoreRow>();
   visitFound([...rows.keys()], (record, read) => {
+    const row = rows.get(record);
     const reading = readRow(adapter, record, read)?.reading;
     // A record that has vanished keeps its first reading.
-    if (reading !== undefined) readings.set(rows.get(record), reading);
+    if (row !== undefined && reading !== undefined) again.set(row, { ...row, reading });
     return null;
   });
-  return {
-    ...store,
-    rows: store.rows.map((row) => {
-      const reading = readings.get(row);
-      return reading === undefined ? row : { ...row, reading };
-    }),
-  };
+  return { ...store, rows: store.rows.map((row) => again.get(row) ?? row) };
 }
