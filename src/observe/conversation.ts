@@ -3,7 +3,7 @@
 import type { Adapter, LineFacts } from "../agents/adapter.ts";
 import { type Bytes, endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { DetailError } from "./failure.ts";
-import { closeFile, type OpenFile } from "./files.ts";
+import { closedAfter, closeFile, type OpenFile } from "./files.ts";
 import { findRecords } from "./record-names.ts";
 import { type FoundRecord, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
 
@@ -72,17 +72,14 @@ export function readHistory({ adapter, home, file }: RecordPlace): History {
 
 /** The record that this one continues, and the time of the fork. */
 function readOrigin(adapter: Adapter, file: FoundRecord): { mark: Mark; origin: { id: string; at: number } | null } {
-  const open = openRecord(file);
-  try {
+  return closedAfter(openRecord(file), (open) => {
     const mark = markIn(open, 0);
     const id = adapter.historyOf?.(recordFile(file, open)) ?? null;
     if (id === null) return { mark, origin: null };
     const record = adapter.parseRecord(recordFile(file, open));
     const at = record.ok ? record.value.createdAt : null;
     return { mark, origin: { id, at: at ?? Number.POSITIVE_INFINITY } };
-  } finally {
-    closeFile(open);
-  }
+  });
 }
 
 /** Newest first. Reads only as far as the caller iterates. */

@@ -15,10 +15,12 @@ export interface FoundFile {
   subject: string;
 }
 
+/** Folders that exist but could not be listed: they may contain more files. */
+type Unlisted = { path: string; detail: ProblemDetail }[];
+
 export interface FileSearch {
   files: FoundFile[];
-  /** Folders that exist but could not be listed: they may contain more files. */
-  failures: { path: string; detail: ProblemDetail }[];
+  failures: Unlisted;
 }
 
 /** A folder and the names of all its entries. */
@@ -34,13 +36,10 @@ export function findFiles(home: string, set: FileSet): FileSearch {
 }
 
 /** The folders of a set that are not empty. There may be ten thousand names, so no name is examined here. */
-export function listFolders(
-  home: string,
-  { folder: pattern, inside }: FileSet,
-): { folders: FoundFolder[]; failures: FileSearch["failures"] } {
-  const failures: FileSearch["failures"] = [];
+export function listFolders(home: string, { folder, inside }: FileSet): { folders: FoundFolder[]; failures: Unlisted } {
+  const failures: Unlisted = [];
   let paths = [home];
-  for (const part of pattern.split("/"))
+  for (const part of folder.split("/"))
     paths = part === "*" ? paths.flatMap((path) => subfolders(path, failures)) : paths.map((path) => below(path, part));
   const meant = inside === undefined ? paths : paths.filter((path) => inside.test(basename(path)));
   const folders = meant.map((path) => ({ path, names: noted(path, failures, [], () => readdirSync(path)) }));
@@ -64,7 +63,7 @@ export const below = (folder: string, name: string): string =>
   name === "" ? folder : folder === "/" ? `/${name}` : `${folder}/${name}`;
 
 /** Adds a failure of the call to `failures`, unless the path does not exist, and returns `otherwise`. */
-function noted<T>(path: string, failures: FileSearch["failures"], otherwise: T, call: () => T): T {
+function noted<T>(path: string, failures: Unlisted, otherwise: T, call: () => T): T {
   try {
     return call();
   } catch (error) {
@@ -74,7 +73,7 @@ function noted<T>(path: string, failures: FileSearch["failures"], otherwise: T, 
 }
 
 /** Skips files. A link counts if it leads to a folder. */
-function subfolders(folder: string, failures: FileSearch["failures"]): string[] {
+function subfolders(folder: string, failures: Unlisted): string[] {
   const isFolder = (entry: Dirent): boolean => {
     const path = below(folder, entry.name);
     if (!entry.isSymbolicLink()) return entry.isDirectory();
@@ -96,8 +95,9 @@ export interface FileFacts {
   uid: number;
 }
 
-export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
-  const file = openFile(path);
+export const withFile = <T>(path: string, use: (file: OpenFile) => T): T => closedAfter(openFile(path), use);
+
+export function closedAfter<T>(file: OpenFile, use: (file: OpenFile) => T): T {
   try {
     return use(file);
   } finally {

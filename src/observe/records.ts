@@ -43,7 +43,7 @@ export function recordIn(file: FoundFile, set: RecordSet): FoundRecord {
 
 /** The records in a database; with `like`, at least the matching ones. Throws if they cannot be read. */
 export const recordsInDatabase = (
-  { path }: FoundFile,
+  path: string,
   set: RecordSet,
   databases: Databases,
   like: LikeNames | null,
