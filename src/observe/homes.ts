@@ -108,10 +108,7 @@ export function homesOf(adapter: Adapter, env: Environment, settings: Settings):
   return named.map((home) => (home.startsWith("/") ? home : resolve(home)));
 }
 
-/**
- * The real path of a home, so that a store with two names is listed once. Follows links one by one and stops where reading may
- * hang. `links`: the targets that were read before in the same observation.
- */
+/** The real path of a home. Follows links one by one and stops where reading may hang. `links`: targets that were read before. */
 export function realHome(home: string, mounts: string, links: Map<string, string | null> = new Map()): string {
   const rest = partsOf(home);
   let real = "";

@@ -19,9 +19,7 @@ export function listenerAt(path: string): Listener {
   return peer.kind === "listener" && peer.uid !== ownUid ? { kind: "foreign" } : peer;
 }
 
-/**
- * The real path of a socket that no other user except root can replace; null: it does not exist, or another user could replace it.
- */
+/** The real path of a socket that no other user except root can replace; null: it does not exist, or another user could. */
 export function unswappablePath(path: string): string | null {
   const mounts = mountTable();
   const real = path.startsWith("/") ? realHome(path, mounts) : null;

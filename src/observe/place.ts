@@ -12,10 +12,7 @@ export function placeOf(directory: string | null, mounts = mountTable()): string
   return worktreeAround(real) ?? real;
 }
 
-/**
- * The root of the git worktree around a directory; null: there is none. A `.git` counts only if it belongs to us, to root or to
- * the owner of the directory: in /tmp any user can create one above the directories of other users.
- */
+/** null: no worktree. A `.git` of another user does not count: in /tmp any user can create one above our directories. */
 export function worktreeAround(directory: string): string | null {
   const trusted = new Set([process.getuid?.(), 0, ownerOf(directory)]);
   for (let folder = directory; ; folder = dirname(folder)) {

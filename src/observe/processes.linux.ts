@@ -141,10 +141,7 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
   }
 }
 
-/**
- * A process whose first thread has exited shows Z while other threads run: it is dead only if all of them are exiting. A killed
- * process that is still exiting counts as dead, because none of its code will run again.
- */
+/** A process in state Z lives while one of its threads works. A killed process that is exiting runs no more code: it is dead. */
 function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
   const works = stat.threads > 1 && hasWorkingThread(path.replace(/stat$/, "task"), proc);
   if (works) return isDead(stat) ? { ...stat, state: "S" } : stat;

@@ -19,11 +19,7 @@ import type { Scan } from "./scan.ts";
 import { readServers } from "./servers.ts";
 import { readAnnouncements, readRow } from "./stores.ts";
 
-/**
- * Derives the sessions after this second reading. A record without an owner does not change any more, so its second reading is
- * final. `late`: keys of the stores whose records were read after the processes. A step without anything to read returns the same
- * object, so that an unchanged answer is recognized.
- */
+/** Derives the sessions after the second reading. `late`: keys of the stores whose records were read after the processes. */
 export async function readAgain(
   evidence: Evidence,
   scan: Scan,
@@ -40,6 +36,7 @@ export async function readAgain(
   const again = { ...evidence, servers, dialogs, stores };
   const owners = sessions.filter(({ id }) => id !== null).flatMap(({ processes }) => processes);
   const directories = lookUpDirectories(again, new Set(owners), adapters, mounts);
+  // Each step returns the same object if it had nothing to read. A record without an owner does not change any more.
   const isSame =
     servers === evidence.servers &&
     dialogs.length === 0 &&
@@ -127,10 +124,7 @@ function mayHaveChanged(session: Session, at: number, isLate: boolean): boolean 
   return status.state === "stopped" && (record.turn.state === "open" || record.torn || recent);
 }
 
-/**
- * A process without an announcement may have written one since, and begun a record. Announcements of other processes are not
- * added: those processes are not in our process table.
- */
+/** A silent process may have announced a session since. Announcements of processes outside our table are not added. */
 function readAnnouncementsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<number>): Store {
   if (pids.size === 0) return store;
   const spoken = readAnnouncements(adapter, store.home).filter((announcement) => pids.has(announcement.pid));

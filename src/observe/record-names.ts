@@ -115,21 +115,25 @@ export class RecordNames {
 }
 
 /** Every record of a home. `failures`: files and folders that could not be read, and may hide more records. */
-export const findRecords = (adapter: Adapter, home: string): { visited: FoundRecord[]; failures: UnlistedFiles[] } =>
+export const findRecords = (adapter: Adapter, home: string): Visited<FoundRecord> =>
   visitNames(adapter, home, (names) => names.all());
+
+interface Visited<T> {
+  visited: T[];
+  failures: UnlistedFiles[];
+}
 
 export const visitRecords = <T>(
   adapter: Adapter,
   home: string,
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
-): { visited: T[]; failures: UnlistedFiles[] } =>
-  visitNames(adapter, home, (names, databases) => visitFound(names.all(), visit, databases));
+): Visited<T> => visitNames(adapter, home, (names, databases) => visitFound(names.all(), visit, databases));
 
 function visitNames<T>(
   adapter: Adapter,
   home: string,
   use: (names: RecordNames, databases: Databases) => T[],
-): { visited: T[]; failures: UnlistedFiles[] } {
+): Visited<T> {
   const databases = new Databases();
   try {
     const names = new RecordNames(adapter, home, databases);

@@ -12,11 +12,7 @@ import { openWatchers } from "./watchers.ts";
 export interface ChangeWatch {
   /** Watches a process for its exit. false: it is dead already; a zombie is dead. */
   process(pid: number): boolean;
-  /**
-   * Watches a file, or a folder for entries that are created, removed, renamed, or written to (only names for which
-   * `wantsWritten` is true). false: the path does not exist. Calling it again is cheap, and finds a file that replaced the
-   * first one at this path.
-   */
+  /** Watches a file, or the entries of a folder, and writes to those that `wantsWritten` accepts. false: no such path. */
   path(path: string, wantsWritten?: (name: string) => boolean): boolean;
   /**
    * Waits until something changed, at most `maxMs`; only one wait at a time. Quick changes are reported as one. A process
@@ -27,10 +23,7 @@ export interface ChangeWatch {
   close(): void;
 }
 
-/**
- * poll(2) blocks the whole thread. Signals, children and sockets of the runtime wake it; timers do not. So each sleep lasts
- * at most as long as the wait has lasted so far: a timer fires at most twice as late as it was set.
- */
+/** Timers do not wake poll(2). So each sleep is at most as long as the wait so far: a timer is at most twice as late. */
 const FIRST_SLICE_MS = 100;
 const BLIND_MS = 200;
 /** A runtime that is busy all the time would wake every poll: after this many turns only the time slice wakes it. */

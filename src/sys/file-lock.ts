@@ -6,10 +6,7 @@ import { callLibc, callLinux } from "./libc.ts";
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 
-/**
- * Takes the lock on an open file without waiting. false: another holder has it. The kernel releases it with the last copy of
- * this descriptor: a child that inherited it holds the same lock. Opening the file again, even here, makes another holder.
- */
+/** false: another holder has the lock. A child inherits it with the descriptor; opening the file again makes another holder. */
 export function tryLock(fd: number): boolean {
   for (;;) {
     const called = callLibc((libc) => libc.flock(fd, LOCK_EX | LOCK_NB));
@@ -24,16 +21,10 @@ const F_OFD_GETLK = 36;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
 
-/**
- * `struct flock` of 64-bit Linux begins with its type; zeros in the other fields mean the whole file and any process. The array is
- * larger than that, because Bun may move small arrays during an ffi call.
- */
+/** `struct flock` begins with its type; zeros mean the whole file. Larger, because Bun may move small arrays in an ffi call. */
 const flockWords = 2048;
 
-/**
- * Does any process, including this one, hold a record lock on any part of this file? null: unknown. /proc/locks has the same
- * information, but reading it takes 5 to 15 ms, and it omits locks of other pid namespaces.
- */
+/** Whether any process has a record lock on this file; null: unknown. /proc/locks is slow, and omits other pid namespaces. */
 export function hasRecordLock(path: string): boolean | null {
   const fd = process.platform === "linux" ? lastingDescriptor(path) : null;
   if (fd === null) return null;
@@ -45,10 +36,7 @@ export function hasRecordLock(path: string): boolean | null {
 
 const descriptors = new Map<string, number>();
 
-/**
- * A descriptor that stays open while the path names the same file: closing any descriptor of a file would release all record locks
- * that this process (SQLite in it) has on that file. null: the file does not exist or cannot be opened.
- */
+/** Stays open: closing any descriptor of a file releases all record locks that this process (SQLite in it) has on it. */
 function lastingDescriptor(path: string): number | null {
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
   const known = descriptors.get(path);

@@ -21,19 +21,11 @@ export function openProcess(pid: number): ProcessHandle | null {
   const opened = systemCall(PIDFD_OPEN, pid, 0);
   if (opened === null) return openByPid(pid);
   if (opened.result >= 0) return heldBy(opened.result, pid);
-  switch (opened.code) {
-    // ENOENT: this is the id of a thread (Linux 6.18; EINVAL before).
-    case "ESRCH":
-    case "ENOENT":
-      return null;
-    // An old kernel, or a sandbox that does not allow the call.
-    case "ENOSYS":
-    case "EINVAL":
-    case "EPERM":
-      return openByPid(pid);
-    default:
-      throw failure("pidfd_open", pid, opened.code);
-  }
+  // ENOENT: this is the id of a thread (Linux 6.18; EINVAL before).
+  if (["ESRCH", "ENOENT"].includes(opened.code)) return null;
+  // An old kernel, or a sandbox that does not allow the call.
+  if (["ENOSYS", "EINVAL", "EPERM"].includes(opened.code)) return openByPid(pid);
+  throw failure("pidfd_open", pid, opened.code);
 }
 
 function heldBy(fd: number, pid: number): ProcessHandle {

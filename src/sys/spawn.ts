@@ -33,10 +33,7 @@ const roundMs = 20;
 /** How long to wait after SIGKILL: a process that waits for a dead disk does not die of it. */
 const dieMs = 100;
 
-/**
- * Runs a program without a terminal until it exits, and returns what it printed. Does not wait for a grandchild that left the
- * group and keeps a pipe open, nor for a program that cannot be killed.
- */
+/** Runs a program without a terminal. Does not wait for a grandchild that keeps a pipe open, nor for an unkillable program. */
 export async function runCommand(command: readonly string[], options: CommandOptions): Promise<CommandAnswer> {
   const { cwd, env, maxMs, graceMs = 0, maxBytes = defaultMaxBytes, input } = options;
   const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
@@ -128,10 +125,7 @@ export interface SpawnedHolder {
   exited: Promise<number>;
 }
 
-/**
- * A child in its own kernel session. Until we reap it, no other process can get its pid. No deadline: agents of the demo and their
- * tools run as long as their scripts say, and the demo ends them.
- */
+/** A child in its own kernel session. No deadline: the demo ends its agents and their tools. */
 export interface DetachedProcess extends SpawnedHolder {
   kill(signal: NodeJS.Signals): void;
 }
@@ -139,10 +133,7 @@ export interface DetachedProcess extends SpawnedHolder {
 export const spawnDetached = (command: readonly string[], place: ChildPlace): DetachedProcess =>
   Bun.spawn([...command], { ...place, detached: true, stdio: ["ignore", "ignore", "ignore"] });
 
-/**
- * The same, with a pipe for its output. Signals have their default effect, also those that we ignore. No deadline: it is a hook,
- * and the caller ends the whole kernel session of a hook at its time limit.
- */
+/** The same, with a pipe for its output. No deadline: it is a hook, and the caller ends its kernel session at its time limit. */
 export function spawnPiped(
   command: readonly string[],
   place: ChildPlace,
@@ -151,10 +142,7 @@ export function spawnPiped(
   return { pid: child.pid, exited: child.exited, output: child.stdout };
 }
 
-/**
- * Starts a process in its own kernel session and does not wait for it. It inherits our descriptor as number 3, with the lock on it.
- * No deadline: it runs a hook, keeps the hook's time limit itself, and outlives us on purpose.
- */
+/** A hook that outlives us and keeps its time limit itself: no deadline. It inherits our descriptor as number 3, with its lock. */
 export function spawnFree(command: readonly string[], options: { env: Variables; inherits: number | null }): void {
   const { env, inherits } = options;
   const inherited = inherits === null ? [] : [inherits];
@@ -178,10 +166,7 @@ export interface HeldFiles {
   stderr: number;
 }
 
-/**
- * Starts a holder in its own kernel session and does not wait for it. `tied`: its descriptor 4 is closed when we exit. No deadline:
- * a holder lives as long as its agent, and enforces `--max-time` itself.
- */
+/** No deadline: a holder lives as long as its agent, and enforces `--max-time`. `tied`: its descriptor 4 closes when we exit. */
 export function spawnHolder(
   command: readonly string[],
   { files, tied, ...place }: ChildPlace & { files: HeldFiles; tied: boolean },
@@ -203,10 +188,7 @@ export interface ShellEnd {
   text: string;
 }
 
-/**
- * A person's shell command, in its own kernel session. No deadline: the person waits for it, and only the person knows how long it
- * may take. The caller ends it at Ctrl-C.
- */
+/** A person's shell command. No deadline: only the person knows how long it may take. The caller ends it at Ctrl-C. */
 export function spawnShell(command: string, place: ChildPlace): { pid: number; ended: Promise<ShellEnd> } {
   const shell = ["/bin/sh", "-c", `exec 2>&1\n${command}`];
   const child = Bun.spawn(shell, { ...place, detached: true, stdio: ["ignore", "pipe", "ignore"] });
@@ -228,10 +210,7 @@ export function spawnShell(command: string, place: ChildPlace): { pid: number; e
 const maxText = 1024 * 1024;
 const drainMs = 200;
 
-/**
- * Starts a shell that only has the folder as its working directory, so that other commands see that the folder is in use. It exits
- * on `leave`, or when we exit, because then its input ends.
- */
+/** A shell that works in the folder, so that others see that it is in use. It exits on `leave`, or when we exit. */
 export function standIn(folder: string): { leave(): void } {
   const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to start here"];
   const child = Bun.spawn(words, { cwd: folder, env: {}, detached: true, stdio: ["pipe", "ignore", "ignore"] });

@@ -81,10 +81,7 @@ export function foldOlder(tally: Tally, newest: number): Tally {
   };
 }
 
-/**
- * Adds the tokens of subagents. Their refused calls and running costs are already in the session's own record. The tallies of
- * subagents must have all of their keys, and none of these may be an old key of the session.
- */
+/** Adds only the tokens of subagents: the session's record has the rest. Their keys must not be among its old keys. */
 export function countsOf(own: Tally, subagents: Iterable<Tally>): Counts & { denied: number } {
   const usage = new Map(own.usage);
   for (const subagent of subagents) for (const [key, used] of subagent.usage) usage.set(key, used);
