@@ -26,7 +26,6 @@ export interface Mark {
   before: Buffer;
 }
 
-/** One of the records of a conversation. */
 export interface Chapter {
   file: FoundRecord;
   /** The end of the record when it was read. */
@@ -130,7 +129,6 @@ const markBytes = 1024;
 
 export const startMark: Mark = { offset: 0, before: Buffer.alloc(0) };
 
-/** The end of the last complete line from `from` on. */
 export function markIn({ bytes, size }: OpenFile, from: number): Mark {
   const offset = endOfLines(bytes, from, size);
   const length = Math.min(offset, markBytes);

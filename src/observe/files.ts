@@ -23,7 +23,6 @@ export interface FileSearch {
   failures: Unlisted;
 }
 
-/** A folder and the names of all its entries. */
 export interface FoundFolder {
   path: string;
   names: readonly string[];

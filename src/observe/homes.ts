@@ -100,7 +100,6 @@ function checkedHomes(value: unknown, env: Environment, report: (detail: Problem
   return homes;
 }
 
-/** The homes of one agent that the environment and the settings name. */
 export function homesOf(adapter: Adapter, env: Environment, settings: Settings): string[] {
   const own = adapter.home(pickedFrom(env, adapter.environment));
   const plain = adapter.home(env["HOME"] === undefined ? {} : { HOME: env["HOME"] });

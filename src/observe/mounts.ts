@@ -58,7 +58,6 @@ export const isShared = (folder: string, mountinfo: string): boolean =>
   mountOf(folder, mountinfo)?.isShared === true ||
   mountsIn(mountinfo).some((mount) => mount.isShared && mount.path.startsWith(`${folder === "/" ? "" : folder}/`));
 
-/** Whether any mount of this host is shared. */
 export const hasShared = (mountinfo: string): boolean => mountsIn(mountinfo).some((mount) => mount.isShared);
 
 /** Whether /proc shows us only our own processes. */

@@ -176,19 +176,14 @@ function findHomes({ adapters, env }: ObserveRequest, settings: Settings, mounts
 }
 
 /** Ignores relative names: they depend on the directory of the process that uses them. */
-function addHome(
-  { byKey, links, mounts }: HomesInUse,
-  adapter: Adapter,
-  name: string,
-  confinement: string | null = null,
-): void {
+function addHome(homes: HomesInUse, adapter: Adapter, name: string, confinement: string | null = null): void {
   if (!name.startsWith("/")) return;
-  const home = realHome(name, mounts, links);
+  const home = realHome(name, homes.mounts, homes.links);
   const key = storeKey({ agent: adapter.agent, home });
-  const entry = byKey.get(key) ?? { adapter, home, names: new Set([home]), namedIn: new Set() };
+  const entry = homes.byKey.get(key) ?? { adapter, home, names: new Set([home]), namedIn: new Set() };
   entry.names.add(name);
   entry.namedIn.add(confinement);
-  byKey.set(key, entry);
+  homes.byKey.set(key, entry);
 }
 
 interface ReadHomes {
@@ -277,7 +272,10 @@ async function nameHomes(homes: readonly HomeInUse[], selection: SelectionCriter
   return { stores: await allFound(waiting), servers: [], named };
 }
 
-/** Asks the servers, then opens the records that are required or selected. `late`: the stores whose records were opened now. */
+/**
+ * Asks the servers, then opens the records that are required or selected. A protocol that needs the directories of sessions forces
+ * a full read of the store, one for all servers of a home. `late`: the stores whose records were opened after the processes were read.
+ */
 async function openSelected(
   evidence: Evidence,
   named: readonly NamedStore[],
@@ -285,38 +283,28 @@ async function openSelected(
   selection: SelectionCriteria,
   scan: Scan,
 ): Promise<{ evidence: Evidence; late: NamedStore[] }> {
-  const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
-  const { servers, stores } = await askServers(near, evidence, named, scan);
-  const late = named.filter((each) => !stores.has(storeKey(each)));
-  const asked = { ...withStores(evidence, [...stores.values()]), servers: [...evidence.servers, ...servers] };
-  return { evidence: openRequired(asked, late, selection, scan), late };
-}
-
-/** A protocol that needs the directories of sessions forces a full read of the store, one for all servers of a home. */
-async function askServers(
-  homes: readonly HomeInUse[],
-  { processes, stores }: Evidence,
-  named: readonly NamedStore[],
-  { deadline, databases }: Scan,
-): Promise<{ servers: ServerAnswer[]; stores: Map<string, Store> }> {
   const whole = new Map<string, Store>();
   const readWholeStore = (adapter: Adapter, home: string): Store | null => {
     const isHere = (store: Pick<Store, "agent" | "home">) => store.agent === adapter.agent && store.home === home;
-    const outlined = named.some(isHere) ? stores.find(isHere) : undefined;
+    const outlined = named.some(isHere) ? evidence.stores.find(isHere) : undefined;
     if (outlined === undefined) return null;
     const key = storeKey(outlined);
     const { names } = outlined;
-    const store = whole.get(key) ?? { ...outlined, rows: [], ...readStore(adapter, home, deadline), names };
+    const store = whole.get(key) ?? { ...outlined, rows: [], ...readStore(adapter, home, scan.deadline), names };
     whole.set(key, store);
     return store;
   };
-  const table = (): Reading<ProcessTable> => processes;
-  const asked = homes.flatMap(({ adapter, home }) =>
-    readServers(adapter, home, () => readWholeStore(adapter, home), table, deadline),
+  const table = (): Evidence["processes"] => evidence.processes;
+  const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
+  const asked = near.flatMap(({ adapter, home }) =>
+    readServers(adapter, home, () => readWholeStore(adapter, home), table, scan.deadline),
   );
   // An agent that exits while we hold its database open cannot remove its write-ahead log.
-  if (asked.length > 0) databases.close();
-  return { servers: await allFound(asked), stores: whole };
+  if (asked.length > 0) scan.databases.close();
+  const servers = [...evidence.servers, ...(await allFound(asked))];
+  const late = named.filter((each) => !whole.has(storeKey(each)));
+  const answered = { ...withStores(evidence, [...whole.values()]), servers };
+  return { evidence: openRequired(answered, late, selection, scan), late };
 }
 
 function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: HomesInUse): void {

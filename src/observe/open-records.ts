@@ -25,7 +25,6 @@ export interface NamedStore {
 
 export const storeKey = ({ agent, home }: Pick<Store, "agent" | "home">): string => `${agent}\0${home}`;
 
-/** Replaces stores of the evidence, by their keys. */
 export function withStores(evidence: Evidence, changed: readonly Store[]): Evidence {
   const byKey = new Map(changed.map((store) => [storeKey(store), store]));
   return { ...evidence, stores: evidence.stores.map((store) => byKey.get(storeKey(store)) ?? store) };

@@ -6,7 +6,6 @@ import { errorCode, isGone, tryOr } from "../lib/errors.ts";
 import { bootedAt } from "../sys/clock.ts";
 import { failureOf } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
-import { confinementIn, innermost, lineOf, type Namespaces, namespacesOf, uidsIn } from "./process-owner.ts";
 import { type ProcessQuery, unreadableProcess as unreadable } from "./process-query.ts";
 
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
@@ -287,6 +286,41 @@ function lockedAmong(folder: string, patterns: readonly RegExp[], uid: number | 
   };
   for (const fd of proc.list(`${folder}/fd`)) tryOr(undefined, () => addIfLocked(fd), isGone);
   return locked;
+}
+
+/** null: the kernel has no such namespaces, or the link cannot be read. */
+type Namespaces = Record<"pid" | "mnt" | "user", string | null>;
+
+/** Real, effective, saved and file system uid; null: not a status file. */
+function uidsIn(status: string): number[] | null {
+  const uids = lineOf(status, "Uid:")?.trim().split(/\s+/).map(Number);
+  return uids?.length === 4 && uids.every(Number.isInteger) ? uids : null;
+}
+
+const namespacesOf = (folder: string, link: (path: string) => string | null): Namespaces => ({
+  pid: link(`${folder}/ns/pid`),
+  mnt: link(`${folder}/ns/mnt`),
+  user: link(`${folder}/ns/user`),
+});
+
+/** null: the process has our namespaces. A namespace that cannot be read counts as another one. */
+const confinementIn = (spaces: Namespaces, own: Namespaces): string | null =>
+  spaces.pid === own.pid && spaces.mnt === own.mnt && spaces.user === own.user
+    ? null
+    : `${spaces.pid} ${spaces.mnt} ${spaces.user}`;
+
+/** The pid of a process in its own pid namespace: the last number of the `NSpid:` line. */
+function innermost(status: string): number | null {
+  const inner = Number.parseInt(lineOf(status, "NSpid:")?.split("\t").pop() ?? "", 10);
+  return Number.isNaN(inner) ? null : inner;
+}
+
+/** The text after the key at the beginning of a line. */
+function lineOf(text: string, key: string): string | undefined {
+  const at = `\n${text}`.indexOf(`\n${key}`);
+  if (at === -1) return undefined;
+  const end = text.indexOf("\n", at);
+  return text.slice(at + key.length, end === -1 ? text.length : end);
 }
 
 /** The boot id cannot change while this process runs. */

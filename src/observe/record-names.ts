@@ -114,7 +114,6 @@ export class RecordNames {
   }
 }
 
-/** Every record of a home. `failures`: files and folders that could not be read, and may hide more records. */
 export const findRecords = (adapter: Adapter, home: string): Visited<FoundRecord> =>
   visitNames(adapter, home, (names) => names.all());
 

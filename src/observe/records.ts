@@ -115,7 +115,6 @@ function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string 
   throw errorWith("EINVAL", "its first line does not say whose record it is");
 }
 
-/** The record of a session whose place is known. */
 export function recordAt(adapter: Adapter, path: string, id: string): FoundRecord {
   const set = adapter.records.find(({ name }) => name.test(basename(path))) ?? adapter.records[0];
   if (set === undefined) throw new Error(`${adapter.agent} keeps no records`);

@@ -177,13 +177,12 @@ export function serverAt(
   home: string,
   address: string,
   readTable: ProcessReader,
-): { secret: string | null } | null {
+): ListeningServer | null {
   if (adapter.server === undefined) return null;
   const { servers } = findServers(adapter, adapter.server, home, readTable);
   return servers.find((server) => server.address === address) ?? null;
 }
 
-/** Talks to the server until the answer is complete. */
 export function converse<T>(
   address: string,
   { transport }: ServerProtocol,

@@ -61,7 +61,7 @@ export function readSaved(cache: CountsFolder, record: RecordKey): SavedCounts |
   const [build, agent, path, state, older, rows] = JSON.parse(text.toString("utf8")) as SavedFile;
   if (build !== cache.build || agent !== record.agent || path !== record.path) return null;
   const { denied, costUsd, ...rest } = state;
-  return { ...rest, tally: { older: olderOf(older), usage: new Map(rows.map(usageOf)), denied, costUsd } };
+  return { ...rest, tally: { older: older && olderOf(older), usage: new Map(rows.map(usageOf)), denied, costUsd } };
 }
 
 /** The last writer wins. If the folder is not writable, the next count only takes longer. */
@@ -96,20 +96,13 @@ interface SavedOlder extends Pick<OlderUsage, "costUsd"> {
 }
 
 const savedOlder = ({ byModel, costUsd, hashes }: OlderUsage): SavedOlder => ({
-  byModel: [...byModel],
-  costUsd,
-  hashes: Buffer.from(hashes.buffer).toString("base64"),
+  ...{ byModel: [...byModel], costUsd, hashes: Buffer.from(hashes.buffer).toString("base64") },
 });
 
-function olderOf(written: SavedOlder | null): OlderUsage | null {
-  if (written === null) return null;
-  const { byModel, costUsd, hashes } = written;
-  return {
-    byModel: new Map(byModel),
-    costUsd,
-    hashes: new Uint32Array(new Uint8Array(Buffer.from(hashes, "base64")).buffer),
-  };
-}
+const olderOf = ({ byModel, costUsd, hashes }: SavedOlder): OlderUsage => ({
+  ...{ byModel: new Map(byModel), costUsd },
+  hashes: new Uint32Array(new Uint8Array(Buffer.from(hashes, "base64")).buffer),
+});
 
 type SavedUsage = [
   key: string,
