@@ -1,7 +1,7 @@
 // Describes the processes of a captured moment for a fixture: only what an adapter may read, and nothing else of an environment.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Adapter } from "../src/agents/adapter.ts";
-import { isGone } from "../src/observe/failure.ts";
+import { isGone } from "../src/lib/errors.ts";
 import type { SeenProcess } from "../test/agents/test-home.ts";
 import type { CapturedProcess } from "../test/conformance/process-table.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../core/failure.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
-import { failureText } from "../observe/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import type { Environment } from "../observe/homes.ts";
 import { annotate } from "../service/annotate.ts";
 import { selfCommand } from "../sys/self.ts";

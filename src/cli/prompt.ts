@@ -1,7 +1,7 @@
 // The prompt of a launch, a run or a send: words, -p, a file, or stdin. Reads it whole and checks that it is text.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { Failure, UsageError } from "../core/failure.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { errorCode, failureText } from "../lib/errors.ts";
 import { readToEnd } from "../sys/stdin.ts";
 import { isTerminal } from "../sys/stdout.ts";
 import { type Arguments, type FlagSpec, usage } from "./arguments.ts";

@@ -2,8 +2,8 @@
 import { closeSync, openSync } from "node:fs";
 import { resolve } from "node:path";
 import { Failure, UsageError } from "../core/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import { jsonLine, oneLine, plainText } from "../lib/width.ts";
-import { failureText } from "../observe/failure.ts";
 import { agentNamed, noAgentText } from "../service/agent-names.ts";
 import { cleanUpAfter } from "../service/launch.ts";
 import { launchMany, launchManyJson, type Slot, type SlotResult, slotErrorText } from "../service/launch-many.ts";

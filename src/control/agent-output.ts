@@ -1,7 +1,8 @@
 // Reads the standard output and the standard error of a launched agent.
+
+import { errorCode, failureText, isGone, tryOr } from "../lib/errors.ts";
 import { readChunk } from "../lib/jsonl.ts";
 import { plainText } from "../lib/width.ts";
-import { errorCode, failureText, isGone, tryOr } from "../observe/failure.ts";
 import { withOwnFile } from "../observe/own-files.ts";
 
 const partBytes = 256 * 1024;

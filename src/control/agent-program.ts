@@ -4,7 +4,7 @@ import { delimiter, dirname, join, resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import { fieldsOf, textIn } from "../agents/fields.ts";
 import { Failure } from "../core/failure.ts";
-import { errorCode, tryOr } from "../observe/failure.ts";
+import { errorCode, tryOr } from "../lib/errors.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";

@@ -2,7 +2,8 @@
 // and expired notes.
 import { Failure } from "../core/failure.ts";
 import type { OnNotice } from "../core/notice.ts";
-import { asFailure, errorCode } from "../observe/failure.ts";
+import { errorCode } from "../lib/errors.ts";
+import { asFailure } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selectIds } from "../observe/selection.ts";
 import { type Caller, resolveCaller } from "./guard.ts";

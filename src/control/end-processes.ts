@@ -4,7 +4,7 @@ import { Failure } from "../core/failure.ts";
 import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import type { SpareReason } from "../core/reason.ts";
 import { unlessAborted } from "../lib/deadline.ts";
-import { errorCode } from "../observe/failure.ts";
+import { errorCode } from "../lib/errors.ts";
 import { readProcess } from "../observe/processes.ts";
 import { openChangeWatch } from "../sys/change-watch.ts";
 import { openProcess } from "../sys/pidfd.ts";

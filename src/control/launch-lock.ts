@@ -5,7 +5,8 @@ import { closeSync, constants, fstatSync, mkdirSync, openSync, realpathSync, sta
 import { dirname, join } from "node:path";
 import { Failure, type FolderProblem } from "../core/failure.ts";
 import { deadlineIn, unlessAborted } from "../lib/deadline.ts";
-import { errorCode, failureOf, failureText, tryOr } from "../observe/failure.ts";
+import { errorCode, failureText, tryOr } from "../lib/errors.ts";
+import { failureOf } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { openChangeWatch } from "../sys/change-watch.ts";
 import { tryLock } from "../sys/file-lock.ts";

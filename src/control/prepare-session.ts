@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import type { Preparation } from "../agents/invocation.ts";
 import type { Notice } from "../core/notice.ts";
 import { writeFileAtomically, writeWhole } from "../lib/atomic-file.ts";
-import { failureText } from "../observe/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import { findRecords } from "../observe/record-names.ts";
 import { type FoundRecord, recordAt } from "../observe/records.ts";
 import { readRow } from "../observe/stores.ts";

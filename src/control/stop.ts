@@ -8,7 +8,7 @@ import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../c
 import type { SpareReason } from "../core/reason.ts";
 import { isSameSession, isServed, type Kin, type Session } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
-import { readMaps } from "../observe/memory-maps.ts";
+import { readMaps } from "../observe/open-files.ts";
 import { selectIds } from "../observe/selection.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./agent-program.ts";

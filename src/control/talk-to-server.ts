@@ -3,7 +3,7 @@ import type { Adapter, ServerProtocol, Talk, TalkContext } from "../agents/adapt
 import { Failure, type RequestAnswer } from "../core/failure.ts";
 import type { Kin } from "../core/session.ts";
 import { deadlineIn, within } from "../lib/deadline.ts";
-import { failureText } from "../observe/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import { readProcesses } from "../observe/processes.ts";
 import { converse, serverAt } from "../observe/servers.ts";
 

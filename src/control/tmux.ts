@@ -3,12 +3,11 @@
 
 import { isMultiplexer } from "../core/family.ts";
 import { isSuspended, type ProcessRow } from "../core/process.ts";
-import { readAncestors } from "../observe/ancestors.ts";
-import { errorCode, isError, tryOr } from "../observe/failure.ts";
+import { errorCode, isError, tryOr } from "../lib/errors.ts";
 import { ownUid } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { listenerAt, unswappablePath } from "../observe/own-socket.ts";
-import { readProcess } from "../observe/processes.ts";
+import { readAncestors, readProcess } from "../observe/processes.ts";
 import { runCommand } from "../sys/spawn.ts";
 
 export interface Pane {

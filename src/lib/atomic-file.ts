@@ -8,10 +8,7 @@ export function writeFileAtomically(path: string, text: string, durable: "now" |
   replaceFile(path, text, durable);
 }
 
-/**
- * The same in an existing folder. Writes a new file with a random name beside the old one, and renames it. A symbolic link at the
- * path is replaced, never followed.
- */
+/** The same in an existing folder. A symbolic link at the path is replaced, never followed. */
 export function replaceFile(path: string, text: string, durable: "now" | "soon" = "now"): void {
   const temporary = `${path}.${process.pid}.${crypto.randomUUID().slice(0, 8)}${temporaryEnd}`;
   const fd = openSync(temporary, "wx", 0o600);

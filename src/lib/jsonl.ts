@@ -98,12 +98,10 @@ function* backward(bytes: Bytes, size: number, most: number, memory: Buffer | nu
 /** The block size for searching, where nearly all lines are skipped. */
 const blockBytes = 256 * 1024;
 
-/**
- * A text to search for, or a key with its value, like `"done":true`, which also matches with blanks around the colon. The search
- * looks for the part that starts with a rare letter, which takes half the time, and then compares the bytes around it.
- */
+/** A text to search for, or a key with its value, like `"done":true`. Blanks around the colon do not matter. */
 export interface Needle {
   before: Buffer;
+  /** Begins with a rare letter: searching for it takes half the time. */
   rare: Buffer;
   value: Buffer | null;
 }
@@ -121,10 +119,7 @@ export function needleOf(text: string): Needle {
 /** A line as a range of a block. The block is valid only during the call. */
 type UseLine = (block: Buffer, from: number, to: number) => void;
 
-/**
- * Calls `use` for each complete line that contains one of these texts, oldest first. Skips lines that are too long. Returns the
- * position that it reached: less than `size` if the file has become shorter.
- */
+/** Calls `use` for each line with one of these texts. Returns where it ended: before `size` if the file has become shorter. */
 export function eachLineWith(
   needles: readonly Needle[],
   [bytes, from, size]: [bytes: Bytes, from: number, size: number],

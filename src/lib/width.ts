@@ -57,7 +57,7 @@ export const oneLine = (text: string): string =>
 export function width(text: string): number {
   if (simple.test(text)) return text.length;
   let columns = 0;
-  for (const character of text) columns += characterWidth(character.codePointAt(0) ?? 0);
+  for (const character of text) columns += characterWidth(character);
   return columns;
 }
 
@@ -68,7 +68,7 @@ export function cut(text: string, columns: number): string {
   let kept = "";
   let used = 0;
   for (const character of text) {
-    used += characterWidth(character.codePointAt(0) ?? 0);
+    used += characterWidth(character);
     if (used > columns - 1) break;
     kept += character;
   }
@@ -87,27 +87,18 @@ function wrapLine(line: string, columns: number): string[] {
   const lines: string[] = [];
   let current = "";
   let used = 0;
-  for (const part of line.split(/(?<= )(?! )/)) {
-    const wide = width(part);
-    if (used > 0 && used + width(part.trimEnd()) > columns) {
-      lines.push(current.trimEnd());
-      current = "";
-      used = 0;
-    }
-    if (wide <= columns) {
+  const endLine = (text: string): void => {
+    lines.push(text);
+    current = "";
+    used = 0;
+  };
+  for (const word of line.split(/(?<= )(?! )/)) {
+    if (used > 0 && used + width(word.trimEnd()) > columns) endLine(current.trimEnd());
+    const isLong = width(word) > columns;
+    for (const part of isLong ? word : [word]) {
+      if (isLong && used > 0 && used + width(part) > columns) endLine(current);
       current += part;
-      used += wide;
-      continue;
-    }
-    for (const character of part) {
-      const each = width(character);
-      if (used > 0 && used + each > columns) {
-        lines.push(current);
-        current = "";
-        used = 0;
-      }
-      current += character;
-      used += each;
+      used += width(part);
     }
   }
   return current.trimEnd() === "" ? lines : [...lines, current.trimEnd()];
@@ -115,22 +106,12 @@ function wrapLine(line: string, columns: number): string[] {
 
 export const pad = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - width(text)));
 
-function characterWidth(code: number): number {
-  if (code < 0x300) return 1;
-  if ((code >= 0x300 && code <= 0x36f) || code === 0x200b || code === 0x200d || (code >= 0xfe00 && code <= 0xfe0f))
-    return 0;
-  const wide =
-    (code >= 0x1100 && code <= 0x115f) ||
-    (code >= 0x2e80 && code <= 0xa4cf) ||
-    (code >= 0xac00 && code <= 0xd7a3) ||
-    (code >= 0xf900 && code <= 0xfaff) ||
-    (code >= 0xfe30 && code <= 0xfe6f) ||
-    (code >= 0xff00 && code <= 0xff60) ||
-    (code >= 0xffe0 && code <= 0xffe6) ||
-    (code >= 0x1f300 && code <= 0x1faff) ||
-    (code >= 0x20000 && code <= 0x3fffd);
-  return wide ? 2 : 1;
-}
+const ofNoWidth = /^(?:[\u0300-\u036f]|\u200b|\u200d|[\ufe00-\ufe0f])/;
+const ofTwoColumns =
+  /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+const characterWidth = (character: string): number =>
+  character < "\u0300" ? 1 : ofNoWidth.test(character) ? 0 : ofTwoColumns.test(character) ? 2 : 1;
 
 /** The first `most` names, and how many more there are. */
 export const someOf = (names: readonly string[], most: number): string =>

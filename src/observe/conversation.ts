@@ -3,7 +3,7 @@
 import type { Adapter, LineFacts } from "../agents/adapter.ts";
 import { type Bytes, endOfLines, linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { DetailError } from "./failure.ts";
-import { closeFile, type OpenFile } from "./files.ts";
+import { closedAfter, closeFile, type OpenFile } from "./files.ts";
 import { findRecords } from "./record-names.ts";
 import { type FoundRecord, openRecord, parseJson, recordFile, tailLimit } from "./records.ts";
 
@@ -26,7 +26,6 @@ export interface Mark {
   before: Buffer;
 }
 
-/** One of the records of a conversation. */
 export interface Chapter {
   file: FoundRecord;
   /** The end of the record when it was read. */
@@ -72,17 +71,14 @@ export function readHistory({ adapter, home, file }: RecordPlace): History {
 
 /** The record that this one continues, and the time of the fork. */
 function readOrigin(adapter: Adapter, file: FoundRecord): { mark: Mark; origin: { id: string; at: number } | null } {
-  const open = openRecord(file);
-  try {
+  return closedAfter(openRecord(file), (open) => {
     const mark = markIn(open, 0);
     const id = adapter.historyOf?.(recordFile(file, open)) ?? null;
     if (id === null) return { mark, origin: null };
     const record = adapter.parseRecord(recordFile(file, open));
     const at = record.ok ? record.value.createdAt : null;
     return { mark, origin: { id, at: at ?? Number.POSITIVE_INFINITY } };
-  } finally {
-    closeFile(open);
-  }
+  });
 }
 
 /** Newest first. Reads only as far as the caller iterates. */
@@ -133,7 +129,6 @@ const markBytes = 1024;
 
 export const startMark: Mark = { offset: 0, before: Buffer.alloc(0) };
 
-/** The end of the last complete line from `from` on. */
 export function markIn({ bytes, size }: OpenFile, from: number): Mark {
   const offset = endOfLines(bytes, from, size);
   const length = Math.min(offset, markBytes);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Adapter, RepositoryRoots } from "../agents/adapter.ts";
 import type { StartDialog } from "../core/evidence.ts";
 import type { ProcessRow } from "../core/process.ts";
-import { isGone, tryOr } from "./failure.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 import { readWhole, withFile } from "./files.ts";
 import { worktreeAround } from "./place.ts";
 

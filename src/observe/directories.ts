@@ -5,7 +5,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import type { Evidence } from "../core/evidence.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 import { mayHang } from "./mounts.ts";
 
 export function lookUpDirectories(

@@ -1,7 +1,7 @@
 // Measures how much disk space a folder takes.
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 
 /** Leaves out what cannot be read. A file with several names counts once. */
 export const bytesBelow = (path: string, seen = new Set<string>()): number =>

@@ -5,9 +5,6 @@ import { type Problem, type ProblemDetail, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import { selfCommand } from "../sys/self.ts";
 
-/** A hidden command. */
-const readStoreCommand = "read-store";
-
 /** Enough for tens of thousands of records. */
 const maxBytes = 256 * 1024 * 1024;
 
@@ -16,7 +13,7 @@ export async function readDistantStore(
   adapter: Adapter,
   home: string,
   deadline: Deadline,
-  command: readonly string[] = [...selfCommand(), readStoreCommand, adapter.agent, home],
+  command: readonly string[] = [...selfCommand(), "read-store", adapter.agent, home],
 ): Promise<Store | null> {
   // Most stores are on a local disk: the module that starts children is loaded only when it is needed.
   const { runCommand } = await import("../sys/spawn.ts");

@@ -3,8 +3,9 @@ import { closeSync, constants, type Dirent, fstatSync, openSync, readdirSync, st
 import { basename } from "node:path";
 import type { FileSet } from "../agents/adapter.ts";
 import type { ProblemDetail } from "../core/problem.ts";
+import { errorWith, isGone, requireRegularFile } from "../lib/errors.ts";
 import { type Bytes, readChunk } from "../lib/jsonl.ts";
-import { failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 
 export const ownUid = process.getuid?.() ?? -1;
 
@@ -14,13 +15,14 @@ export interface FoundFile {
   subject: string;
 }
 
+/** Folders that exist but could not be listed: they may contain more files. */
+type Unlisted = { path: string; detail: ProblemDetail }[];
+
 export interface FileSearch {
   files: FoundFile[];
-  /** Folders that exist but could not be listed: they may contain more files. */
-  failures: { path: string; detail: ProblemDetail }[];
+  failures: Unlisted;
 }
 
-/** A folder and the names of all its entries. */
 export interface FoundFolder {
   path: string;
   names: readonly string[];
@@ -33,13 +35,10 @@ export function findFiles(home: string, set: FileSet): FileSearch {
 }
 
 /** The folders of a set that are not empty. There may be ten thousand names, so no name is examined here. */
-export function listFolders(
-  home: string,
-  { folder: pattern, inside }: FileSet,
-): { folders: FoundFolder[]; failures: FileSearch["failures"] } {
-  const failures: FileSearch["failures"] = [];
+export function listFolders(home: string, { folder, inside }: FileSet): { folders: FoundFolder[]; failures: Unlisted } {
+  const failures: Unlisted = [];
   let paths = [home];
-  for (const part of pattern.split("/"))
+  for (const part of folder.split("/"))
     paths = part === "*" ? paths.flatMap((path) => subfolders(path, failures)) : paths.map((path) => below(path, part));
   const meant = inside === undefined ? paths : paths.filter((path) => inside.test(basename(path)));
   const folders = meant.map((path) => ({ path, names: noted(path, failures, [], () => readdirSync(path)) }));
@@ -63,7 +62,7 @@ export const below = (folder: string, name: string): string =>
   name === "" ? folder : folder === "/" ? `/${name}` : `${folder}/${name}`;
 
 /** Adds a failure of the call to `failures`, unless the path does not exist, and returns `otherwise`. */
-function noted<T>(path: string, failures: FileSearch["failures"], otherwise: T, call: () => T): T {
+function noted<T>(path: string, failures: Unlisted, otherwise: T, call: () => T): T {
   try {
     return call();
   } catch (error) {
@@ -73,7 +72,7 @@ function noted<T>(path: string, failures: FileSearch["failures"], otherwise: T, 
 }
 
 /** Skips files. A link counts if it leads to a folder. */
-function subfolders(folder: string, failures: FileSearch["failures"]): string[] {
+function subfolders(folder: string, failures: Unlisted): string[] {
   const isFolder = (entry: Dirent): boolean => {
     const path = below(folder, entry.name);
     if (!entry.isSymbolicLink()) return entry.isDirectory();
@@ -95,8 +94,9 @@ export interface FileFacts {
   uid: number;
 }
 
-export function withFile<T>(path: string, use: (file: OpenFile) => T): T {
-  const file = openFile(path);
+export const withFile = <T>(path: string, use: (file: OpenFile) => T): T => closedAfter(openFile(path), use);
+
+export function closedAfter<T>(file: OpenFile, use: (file: OpenFile) => T): T {
   try {
     return use(file);
   } finally {
@@ -113,8 +113,7 @@ export function openFile(path: string): OpenFile {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const stat = fstatSync(fd);
-    if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
-    if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
+    requireRegularFile(stat);
     return { bytes: fd, size: stat.size, writtenAt: stat.mtimeMs, uid: stat.uid };
   } catch (error) {
     closeSync(fd);
@@ -132,6 +131,6 @@ const mostTextBytes = 16 * 1024 * 1024;
 /** Reads a small file of another program. Every failure has a code, also that of a file that is too large. */
 export const readText = (path: string, encoding: "utf8" | "latin1" = "utf8"): string =>
   withFile(path, (file) => {
-    if (file.size > mostTextBytes) throw Object.assign(new Error("the file is too large"), { code: "EFBIG" });
+    if (file.size > mostTextBytes) throw errorWith("EFBIG", "the file is too large");
     return readWhole(file, mostTextBytes).toString(encoding);
   });

@@ -1,11 +1,11 @@
 // Follows a record: yields each complete line soon after it is written. The kernel reports when the file changes.
 import { basename, dirname } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 import { linesForward } from "../lib/jsonl.ts";
 import { openChangeWatch, watchNearest } from "../sys/change-watch.ts";
 import { type ConversationEntry, entryOf, isSameFile, type Mark, markIn, startMark } from "./conversation.ts";
-import { isGone } from "./failure.ts";
-import { closeFile, type OpenFile } from "./files.ts";
+import { closedAfter, closeFile, type OpenFile } from "./files.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 import { type FoundRecord, openRecord } from "./records.ts";
 
@@ -68,33 +68,24 @@ function isNew(line: Buffer | null, shown: Set<string> | null): boolean {
 function linesUntil(record: FoundRecord, { offset }: Mark): Set<string> {
   const open = openIfThere(record);
   if (open === null) return new Set();
-  const lines = [...linesForward(open.bytes, Math.min(offset, open.size))];
-  return new Set(lines.map((line) => line?.toString("utf8") ?? ""));
+  return new Set(linesForward(open.bytes, Math.min(offset, open.size)).map((line) => line?.toString("utf8") ?? ""));
+}
+
+interface MoreEntries {
+  entries: ConversationEntry[];
+  mark: Mark;
 }
 
 /** Reads the complete lines after the mark, and returns the new mark. Reads a replaced record from its start. */
-export function readMore(
-  adapter: Adapter,
-  record: FoundRecord,
-  from: Mark,
-): { entries: ConversationEntry[]; mark: Mark } {
+export function readMore(adapter: Adapter, record: FoundRecord, from: Mark): MoreEntries {
   const open = openIfThere(record);
   if (open === null) return { entries: [], mark: from };
-  try {
-    const mark = isSameFile(open, from) ? from : startMark;
-    const next = markIn(open, mark.offset);
-    const lines = [...linesForward(open.bytes, next.offset, mark.offset)];
-    return { entries: lines.filter((line) => line?.length !== 0).map((line) => entryOf(adapter, line)), mark: next };
-  } finally {
-    closeFile(open);
-  }
+  return closedAfter(open, () => {
+    const { offset } = isSameFile(open, from) ? from : startMark;
+    const mark = markIn(open, offset);
+    const lines = linesForward(open.bytes, mark.offset, offset).filter((line) => line?.length !== 0);
+    return { entries: [...lines.map((line) => entryOf(adapter, line))], mark };
+  });
 }
 
-function openIfThere(record: FoundRecord): OpenFile | null {
-  try {
-    return openRecord(record);
-  } catch (error) {
-    if (isGone(error)) return null;
-    throw error;
-  }
-}
+const openIfThere = (record: FoundRecord): OpenFile | null => tryOr(null, () => openRecord(record), isGone);

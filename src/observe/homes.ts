@@ -4,9 +4,10 @@ import { dirname, join, resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import { type Fields, fieldsOf, textIn } from "../agents/fields.ts";
 import type { Problem, ProblemDetail } from "../core/problem.ts";
-import { failureOf, isGone, tryOr } from "./failure.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
+import { failureOf } from "./failure.ts";
 import { readWhole } from "./files.ts";
-import { mayHang } from "./mounts.ts";
+import { hasShared, isShared, mayHang } from "./mounts.ts";
 import { withSettingsFile } from "./own-files.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -42,42 +43,36 @@ export interface ReadSettings {
 
 export function readSettings(env: Environment): ReadSettings {
   const path = settingsPath(env);
-  const none: Settings = { homes: {}, insideAgents: "guarded", worktrees: null };
   const problems: Problem[] = [];
   const report = (detail: ProblemDetail): void => {
     problems.push({ code: "config-unreadable", agent: null, source: path, detail });
   };
-  const broken = (detail: ProblemDetail): ReadSettings => {
-    report(detail);
-    return { settings: none, problems, fields: null, exists: true };
-  };
+  const { fields, exists, detail = null } = readFields(path);
+  if (detail !== null) report(detail);
+  return { settings: settingsIn(fields ?? {}, env, report), problems, fields, exists };
+}
+
+function readFields(path: string): Pick<ReadSettings, "fields" | "exists"> & { detail?: ProblemDetail } {
   try {
-    const value: unknown = withSettingsFile(path, (file) =>
-      JSON.parse(readWhole(file, settingsLimit).toString("utf8")),
-    );
-    const fields = fieldsOf(value);
-    if (fields === null) return broken({ code: "not-an-object" });
-    const homes = checkedHomes(fields["homes"], env, report);
-    const inside = fields["insideAgents"] ?? "guarded";
-    if (inside !== "guarded" && inside !== "free")
-      report({ code: "setting-invalid", setting: "insideAgents", expected: "inside-agents" });
-    const worktrees = expanded(textIn(fields, "worktrees"), env);
-    if (fields["worktrees"] !== undefined && worktrees?.startsWith("/") !== true)
-      report({ code: "setting-invalid", setting: "worktrees", expected: "absolute-folder" });
-    return {
-      settings: {
-        homes,
-        insideAgents: inside === "free" ? "free" : "guarded",
-        worktrees: worktrees?.startsWith("/") === true ? worktrees : null,
-      },
-      problems,
-      fields,
-      exists: true,
-    };
+    const text = withSettingsFile(path, (file) => readWhole(file, settingsLimit).toString("utf8"));
+    const fields = fieldsOf(JSON.parse(text));
+    return { fields, exists: true, ...(fields === null ? { detail: { code: "not-an-object" } } : {}) };
   } catch (error) {
     const isAbsent = isGone(error) && !isDanglingLink(path) && !isDanglingLink(dirname(path));
-    return isAbsent ? { settings: none, problems: [], fields: {}, exists: false } : broken(failureOf(error));
+    return isAbsent ? { fields: {}, exists: false } : { fields: null, exists: true, detail: failureOf(error) };
   }
+}
+
+function settingsIn(fields: Fields, env: Environment, report: (detail: ProblemDetail) => void): Settings {
+  const homes = checkedHomes(fields["homes"], env, report);
+  const inside = fields["insideAgents"] ?? "guarded";
+  if (inside !== "guarded" && inside !== "free")
+    report({ code: "setting-invalid", setting: "insideAgents", expected: "inside-agents" });
+  const folder = expanded(textIn(fields, "worktrees"), env);
+  const worktrees = folder?.startsWith("/") === true ? folder : null;
+  if (fields["worktrees"] !== undefined && worktrees === null)
+    report({ code: "setting-invalid", setting: "worktrees", expected: "absolute-folder" });
+  return { homes, insideAgents: inside === "free" ? "free" : "guarded", worktrees };
 }
 
 /** Settings behind a link whose target is missing, like an unmounted disk, are not known. */
@@ -105,7 +100,6 @@ function checkedHomes(value: unknown, env: Environment, report: (detail: Problem
   return homes;
 }
 
-/** The homes of one agent that the environment and the settings name. */
 export function homesOf(adapter: Adapter, env: Environment, settings: Settings): string[] {
   const own = adapter.home(pickedFrom(env, adapter.environment));
   const plain = adapter.home(env["HOME"] === undefined ? {} : { HOME: env["HOME"] });
@@ -113,12 +107,9 @@ export function homesOf(adapter: Adapter, env: Environment, settings: Settings):
   return named.map((home) => (home.startsWith("/") ? home : resolve(home)));
 }
 
-/**
- * The real path of a home, so that a store with two names is listed once. Follows links one by one and stops where reading may
- * hang. `links`: the targets that were read before in the same observation.
- */
+/** The real path of a home. Follows links one by one and stops where reading may hang. `links`: targets that were read before. */
 export function realHome(home: string, mounts: string, links: Map<string, string | null> = new Map()): string {
-  const rest = home.split("/").filter((part) => part !== "" && part !== ".");
+  const rest = partsOf(home);
   let real = "";
   for (let followed = 0; rest.length > 0; ) {
     const next = rest.shift() ?? "";
@@ -134,18 +125,27 @@ export function realHome(home: string, mounts: string, links: Map<string, string
     // A loop of links: reading the store reports it.
     if (followed > mostLinks) return home;
     if (target.startsWith("/")) real = "";
-    rest.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
+    rest.unshift(...partsOf(target));
   }
   return real === "" ? "/" : real;
 }
 
 const mostLinks = 40;
 
+const partsOf = (path: string): string[] => path.split("/").filter((part) => part !== "" && part !== ".");
+
+/** The store, or a folder of it behind a link, is on a file system that processes of other hosts may write to. */
+export function isSharedStore({ records, announcements }: Adapter, home: string, mounts: string): boolean {
+  if (!hasShared(mounts)) return false;
+  const links = new Map<string, string | null>();
+  const sets = [...records, ...(announcements === undefined ? [] : [announcements])];
+  const folders = ["", ...sets.map(({ folder }) => folder.replace(/\*.*$/, ""))];
+  return folders.some((folder) => isShared(realHome(join(home, folder), mounts, links), mounts));
+}
+
 /** null: not a link, missing, or unreadable. Reading the store shows which. */
 const linkTarget = (path: string): string | null =>
-  tryOr(null, () =>
-    lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true ? readlinkSync(path) : null,
-  );
+  tryOr(null, () => (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(path) : null));
 
 const pickedFrom = (env: Environment, keys: readonly string[]): Record<string, string> =>
   Object.fromEntries(keys.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])));

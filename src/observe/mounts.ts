@@ -1,6 +1,6 @@
 // Tells from the mount table whether reading a folder may hang, and whether other hosts may write to it. Does not touch the folder.
 import { readFileSync } from "node:fs";
-import { isGone } from "./failure.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 
 /** The type of the file system comes after " - ". */
 const remote =
@@ -9,14 +9,7 @@ const remote =
 /** FUSE file systems without a network. Others may use it (sshfs, rclone), or show a network folder (bindfs, mergerfs). */
 const local = / - fuse\.(?:fuse-overlayfs|lxcfs|portal|snapfuse|squashfuse|squashfuse_ll|fuse2fs|ntfs-3g|exfat) /;
 
-export function mountTable(): string {
-  try {
-    return readFileSync("/proc/self/mountinfo", "utf8");
-  } catch (error) {
-    if (isGone(error)) return "";
-    throw error;
-  }
-}
+export const mountTable = (): string => tryOr("", () => readFileSync("/proc/self/mountinfo", "utf8"), isGone);
 
 interface Mount {
   path: string;
@@ -65,7 +58,6 @@ export const isShared = (folder: string, mountinfo: string): boolean =>
   mountOf(folder, mountinfo)?.isShared === true ||
   mountsIn(mountinfo).some((mount) => mount.isShared && mount.path.startsWith(`${folder === "/" ? "" : folder}/`));
 
-/** Whether any mount of this host is shared. */
 export const hasShared = (mountinfo: string): boolean => mountsIn(mountinfo).some((mount) => mount.isShared);
 
 /** Whether /proc shows us only our own processes. */

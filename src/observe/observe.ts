@@ -12,20 +12,20 @@ import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import type { Session, SessionList } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
+import { tryOr } from "../lib/errors.ts";
 import { Databases } from "../sys/sqlite.ts";
 import { readDistantStore } from "./distant-store.ts";
-import { type Environment, homesOf, readSettings, type Settings } from "./homes.ts";
-import { addHome, type HomeInUse, type HomesInUse } from "./homes-in-use.ts";
+import { readText } from "./files.ts";
+import { type Environment, homesOf, isSharedStore, readSettings, realHome, type Settings } from "./homes.ts";
 import { hidesOthers, mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openRequired, outlineStore, storeKey, withStores } from "./open-records.ts";
-import { isSharedStore, readMachineId } from "./other-hosts.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { type ProcessReader, queryFor } from "./process-query.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 import { readAgain } from "./read-again.ts";
 import type { RecordCache } from "./record-cache.ts";
 import type { Scan } from "./scan.ts";
 import { joinSelections, type Selection, type SelectionCriteria } from "./selection.ts";
-import { type ProcessReader, readServers } from "./servers.ts";
+import { readServers } from "./servers.ts";
 import { settledAt } from "./session-switch.ts";
 import { readStore } from "./stores.ts";
 
@@ -129,21 +129,61 @@ async function readOnce(request: ObserveRequest, selection: Selection): Promise<
   try {
     const homes = findHomes(request, settings, scan.mounts);
     const found = await readHomesAndProcesses(homes, selection, scan);
-    const first: Evidence = { ...evidenceOf(found, scan), at: (request.now ?? Date.now)(), problems };
+    const { stores, servers, processes } = found;
+    const first: Evidence = {
+      ...{ at: (request.now ?? Date.now)(), host: stores.some(namesHost) ? readMachineId() : null },
+      ...{
+        othersAreHidden: hidesOthers(scan.mounts),
+        processes,
+        stores,
+        servers,
+        dialogs: [],
+        directories: {},
+        problems,
+      },
+    };
     const { evidence, late } =
       selection === "all"
         ? { evidence: first, late: [] }
-        : await openSelected(first, found, [...homes.byKey.values()], selection, scan);
+        : await openSelected(first, found.named, [...homes.byKey.values()], selection, scan);
     return { ...(await readAgain(evidence, scan, new Set(late.map(storeKey)))), tableAt: found.tableAt };
   } finally {
     databases.close();
   }
 }
 
+interface HomeInUse {
+  adapter: Adapter;
+  /** The real path. */
+  home: string;
+  /** All paths of the same folder. */
+  names: Set<string>;
+  /** The confinements of the processes that name it; null: an unconfined process, the environment or the settings name it. */
+  namedIn: Set<string | null>;
+}
+
+interface HomesInUse {
+  /** Each home once, by its `storeKey`. */
+  byKey: Map<string, HomeInUse>;
+  links: Map<string, string | null>;
+  mounts: string;
+}
+
 function findHomes({ adapters, env }: ObserveRequest, settings: Settings, mounts: string): HomesInUse {
   const homes: HomesInUse = { byKey: new Map(), links: new Map(), mounts };
   for (const adapter of adapters) for (const name of homesOf(adapter, env, settings)) addHome(homes, adapter, name);
   return homes;
+}
+
+/** Ignores relative names: they depend on the directory of the process that uses them. */
+function addHome(homes: HomesInUse, adapter: Adapter, name: string, confinement: string | null = null): void {
+  if (!name.startsWith("/")) return;
+  const home = realHome(name, homes.mounts, homes.links);
+  const key = storeKey({ agent: adapter.agent, home });
+  const entry = homes.byKey.get(key) ?? { adapter, home, names: new Set([home]), namedIn: new Set() };
+  entry.names.add(name);
+  entry.namedIn.add(confinement);
+  homes.byKey.set(key, entry);
 }
 
 interface ReadHomes {
@@ -161,22 +201,21 @@ interface HomesAndProcesses extends ReadHomes {
 /** If a live process names a new home, reads this home and then the processes again. */
 async function readHomesAndProcesses(homes: HomesInUse, selection: Selection, scan: Scan): Promise<HomesAndProcesses> {
   const { adapters, readTable } = scan;
-  const known = new Set<HomeInUse>();
-  let found: ReadHomes = { stores: [], servers: [], named: [] };
-  for (;;) {
-    const unread = [...homes.byKey.values()].filter((home) => !known.has(home));
-    for (const home of unread) known.add(home);
+  const [stores, servers, named]: [Store[], ServerAnswer[], NamedStore[]] = [[], [], []];
+  for (let known = 0; ; ) {
+    // A map keeps its order: new homes are at the end.
+    const unread = [...homes.byKey.values()].slice(known);
+    known = homes.byKey.size;
     const more = selection === "all" ? await readHomes(unread, scan) : await nameHomes(unread, selection, scan);
-    found = {
-      stores: [...found.stores, ...more.stores],
-      servers: [...found.servers, ...more.servers],
-      named: [...found.named, ...more.named],
-    };
+    stores.push(...more.stores);
+    servers.push(...more.servers);
+    named.push(...more.named);
     const tableAt = Date.now();
-    const processes = readTable(queryFor(adapters, found.stores));
+    const announced = stores.flatMap(({ announcements }) => announcements.map(({ pid }) => pid));
+    const processes = readTable(queryFor(adapters, announced));
     if (processes.ok) addNamedHomes(processes.value, adapters, homes);
-    if (homes.byKey.size > known.size) continue;
-    return { ...found, stores: found.stores.map((store) => describeStore(store, homes)), processes, tableAt };
+    if (homes.byKey.size > known) continue;
+    return { stores: stores.map((store) => describeStore(store, homes)), servers, named, processes, tableAt };
   }
 }
 
@@ -192,34 +231,33 @@ function describeStore(store: Store, { byKey, mounts }: HomesInUse): Store {
   };
 }
 
-const evidenceOf = (
-  { stores, servers, processes }: HomesAndProcesses,
-  { mounts }: Scan,
-): Omit<Evidence, "at" | "problems"> => ({
-  host: stores.some(namesHost) ? readMachineId() : null,
-  othersAreHidden: hidesOthers(mounts),
-  ...{ processes, stores, servers, dialogs: [], directories: {} },
-});
-
 const namesHost = ({ announcements }: Store): boolean =>
   announcements.some(({ reading }) => reading.ok && reading.value.host != null);
+
+/** null: this host has no machine id, or it cannot be read. */
+export function readMachineId(): string | null {
+  const id = tryOr("", () => readText("/etc/machine-id").trim());
+  return /^[0-9a-f]{32}$/.test(id) ? id : null;
+}
 
 async function readHomes(homes: readonly HomeInUse[], scan: Scan): Promise<ReadHomes> {
   const { mounts, readTable, deadline, cache } = scan;
   const local = scan.localDeadline();
   const distant = homes.filter(({ home }) => mayHang(home, mounts));
+  const near = homes.filter((home) => !distant.includes(home));
   const waiting = distant.map(({ adapter, home }) => readDistantStore(adapter, home, deadline));
-  const near: Store[] = [];
-  const asked = homes.flatMap(({ adapter, home }) => {
-    if (mayHang(home, mounts)) return [];
+  const stores: Store[] = [];
+  const asked = near.flatMap(({ adapter, home }) => {
     const store = readStore(adapter, home, local, cache);
-    if (store !== null) near.push(store);
+    if (store !== null) stores.push(store);
     return readServers(adapter, home, () => store, readTable, deadline);
   });
-  const far = (await Promise.all(waiting)).filter((store) => store !== null);
-  const servers = (await Promise.all(asked)).filter((server) => server !== null);
-  return { stores: [...near, ...far], servers, named: [] };
+  stores.push(...(await allFound(waiting)));
+  return { stores, servers: await allFound(asked), named: [] };
 }
+
+const allFound = async <T>(waiting: readonly Promise<T | null>[]): Promise<T[]> =>
+  (await Promise.all(waiting)).filter((found) => found !== null);
 
 /** Reads only the names of records. A store that may hang is read completely, in a separate process. */
 async function nameHomes(homes: readonly HomeInUse[], selection: SelectionCriteria, scan: Scan): Promise<ReadHomes> {
@@ -231,75 +269,43 @@ async function nameHomes(homes: readonly HomeInUse[], selection: SelectionCriter
     if (outlined !== null) named.push(outlined.named);
     return outlined?.store ?? null;
   });
-  const stores = (await Promise.all(waiting)).filter((store) => store !== null);
-  return { stores, servers: [], named };
+  return { stores: await allFound(waiting), servers: [], named };
 }
 
-/** Asks the servers, then opens the records that are required or selected. `late`: the stores whose records were opened now. */
+/**
+ * Asks the servers, then opens the records that are required or selected. A protocol that needs the directories of sessions forces
+ * a full read of the store, one for all servers of a home. `late`: the stores whose records were opened after the processes were read.
+ */
 async function openSelected(
   evidence: Evidence,
-  { named }: HomesAndProcesses,
+  named: readonly NamedStore[],
   homes: readonly HomeInUse[],
   selection: SelectionCriteria,
   scan: Scan,
 ): Promise<{ evidence: Evidence; late: NamedStore[] }> {
-  const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
-  const { servers, stores } = await askServers(near, evidence, named, scan);
-  const late = named.filter((each) => !stores.has(storeKey(each)));
-  const asked = { ...withStores(evidence, stores), servers: [...evidence.servers, ...servers] };
-  return { evidence: openRequired(asked, late, selection, scan), late };
-}
-
-/** A protocol that needs the directories of sessions forces a full read of the store, one for all servers of a home. */
-async function askServers(
-  homes: readonly HomeInUse[],
-  { processes, stores }: Evidence,
-  named: readonly NamedStore[],
-  { deadline, databases }: Scan,
-): Promise<{ servers: ServerAnswer[]; stores: Map<string, Store> }> {
   const whole = new Map<string, Store>();
-  const readWholeStore = ({ adapter, home }: HomeInUse): Store | null => {
-    const key = storeKey({ agent: adapter.agent, home });
-    const outlined = named.some((each) => storeKey(each) === key)
-      ? stores.find((each) => storeKey(each) === key)
-      : null;
-    if (outlined == null) return null;
-    const store = whole.get(key) ?? {
-      ...outlined,
-      rows: [],
-      ...readStore(adapter, home, deadline),
-      names: outlined.names,
-    };
+  const readWholeStore = (adapter: Adapter, home: string): Store | null => {
+    const isHere = (store: Pick<Store, "agent" | "home">) => store.agent === adapter.agent && store.home === home;
+    const outlined = named.some(isHere) ? evidence.stores.find(isHere) : undefined;
+    if (outlined === undefined) return null;
+    const key = storeKey(outlined);
+    const { names } = outlined;
+    const store = whole.get(key) ?? { ...outlined, rows: [], ...readStore(adapter, home, scan.deadline), names };
     whole.set(key, store);
     return store;
   };
-  const asked = homes.flatMap((each) =>
-    readServers(
-      each.adapter,
-      each.home,
-      () => readWholeStore(each),
-      () => processes,
-      deadline,
-    ),
+  const table = (): Evidence["processes"] => evidence.processes;
+  const near = homes.filter(({ home }) => !mayHang(home, scan.mounts));
+  const asked = near.flatMap(({ adapter, home }) =>
+    readServers(adapter, home, () => readWholeStore(adapter, home), table, scan.deadline),
   );
   // An agent that exits while we hold its database open cannot remove its write-ahead log.
-  if (asked.length > 0) databases.close();
-  return { servers: (await Promise.all(asked)).filter((server) => server !== null), stores: whole };
+  if (asked.length > 0) scan.databases.close();
+  const servers = [...evidence.servers, ...(await allFound(asked))];
+  const late = named.filter((each) => !whole.has(storeKey(each)));
+  const answered = { ...withStores(evidence, [...whole.values()]), servers };
+  return { evidence: openRequired(answered, late, selection, scan), late };
 }
-
-function queryFor(adapters: readonly Adapter[], stores: readonly Store[]): ProcessQuery {
-  return {
-    names: new Set(adapters.flatMap((adapter) => adapter.processNames)),
-    pids: new Set(stores.flatMap((store) => store.announcements.map((announcement) => announcement.pid))),
-    environment: new Set([...ownKeys, ...adapters.flatMap(({ environment }) => environment), ...secretKeys(adapters)]),
-    lockedFiles: adapters,
-  };
-}
-
-const secretKeys = (adapters: readonly Adapter[]): string[] =>
-  adapters.flatMap(({ server }) => server?.secret?.environment ?? []);
-
-const ownKeys = ["AGENTCTL_TAG", "AGENTCTL_TAG_SID", "AGENTCTL_TAG_SESSION", "TMUX", "TMUX_PANE"];
 
 function addNamedHomes(table: ProcessTable, adapters: readonly Adapter[], homes: HomesInUse): void {
   for (const row of table.rows) {

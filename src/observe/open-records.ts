@@ -7,11 +7,11 @@ import { likeness } from "../core/session.ts";
 import type { Databases } from "../sys/sqlite.ts";
 import { lookUpDirectories } from "./directories.ts";
 import { statOf } from "./record-cache.ts";
-import type { RecordNames } from "./record-names.ts";
+import { RecordNames } from "./record-names.ts";
 import { type FoundRecord, isDatabase, newestOf, type ReadRecord, visitFound } from "./records.ts";
 import type { Scan } from "./scan.ts";
 import type { SelectionCriteria } from "./selection.ts";
-import { nameStore, readFound, withFailures } from "./stores.ts";
+import { readFound, storeAt, withFailures } from "./stores.ts";
 
 /** A store whose records are known by name only. */
 export interface NamedStore {
@@ -25,11 +25,10 @@ export interface NamedStore {
 
 export const storeKey = ({ agent, home }: Pick<Store, "agent" | "home">): string => `${agent}\0${home}`;
 
-/** Replaces stores of the evidence, by their keys. */
-export const withStores = (evidence: Evidence, changed: ReadonlyMap<string, Store>): Evidence => ({
-  ...evidence,
-  stores: evidence.stores.map((store) => changed.get(storeKey(store)) ?? store),
-});
+export function withStores(evidence: Evidence, changed: readonly Store[]): Evidence {
+  const byKey = new Map(changed.map((store) => [storeKey(store), store]));
+  return { ...evidence, stores: evidence.stores.map((store) => byKey.get(storeKey(store)) ?? store) };
+}
 
 /** null: there is no such store. Until its records are opened, one outline represents all of them. */
 export function outlineStore(
@@ -38,12 +37,13 @@ export function outlineStore(
   selection: SelectionCriteria,
   databases: Databases,
 ): { store: Store; named: NamedStore } | null {
-  const found = nameStore(adapter, home, databases);
-  if (found === null) return null;
-  const { store, names } = found;
+  const store = storeAt(adapter, home);
+  if (store === null) return null;
+  const names = new RecordNames(adapter, home, databases);
+  const listed = withFailures(store, names.failures);
   const asked = selection.since === undefined ? names.like(selection) : names.all();
   return {
-    store: { ...store, rows: [outline(anyRecord, home, null)] },
+    store: { ...listed, rows: [outline(anyRecord, home, null)] },
     named: { agent: adapter.agent, home, adapter, names, asked },
   };
 }
@@ -77,11 +77,11 @@ export function openRequired(
     return others.flatMap(({ subject }) => (opened.has(subject) ? [] : [subject]));
   });
   const rows = readRows(records, scan);
-  const changed = stores.map((each, index): [string, Store] => {
+  const changed = stores.map((each, index) => {
     const store = { ...each.store, rows: rows.get(each) ?? [], unopened: unopened[index] ?? [] };
-    return [storeKey(store), withFailures(store, each.adapter, each.names.failures)];
+    return withFailures(store, each.names.failures);
   });
-  return withStores({ ...evidence, directories: search.directories }, new Map(changed));
+  return withStores({ ...evidence, directories: search.directories }, changed);
 }
 
 interface OutlinedStore extends NamedStore {
@@ -159,12 +159,10 @@ const requiredAmong = (records: RequiredSearch["records"], { of }: Needed): Requ
 const withOutlines = (evidence: Evidence, records: RequiredSearch["records"]): Evidence =>
   withStores(
     evidence,
-    new Map(
-      [...records].map(([each, all]) => {
-        const rows = all.map(({ subject, path, cwd = null }) => outline(subject, path, cwd));
-        return [storeKey(each), { ...each.store, rows }];
-      }),
-    ),
+    [...records].map(([{ store }, all]) => ({
+      ...store,
+      rows: all.map(({ subject, path, cwd = null }) => outline(subject, path, cwd)),
+    })),
   );
 
 /** The records of the directories in which processes work, and the records that a process names. */
@@ -176,7 +174,7 @@ function nearOrNamed({ names, store }: OutlinedStore, { directoriesOf, ids }: Ne
 
 /** Adds the time of the newest entry to records that may be required, where this is faster than reading them. */
 function withTimes(evidence: Evidence, open: readonly OutlinedStore[], needed: Needed, databases: Databases): Evidence {
-  const changed = outlinedStores(evidence, open).map(({ store, names }): [string, Store] => {
+  const changed = outlinedStores(evidence, open).map(({ store, names }) => {
     const isDoubted = ({ subject, set }: FoundRecord): boolean =>
       set.assembled?.newest !== undefined && needed.of(store, subject) === "doubted";
     const times = newestOf(names.all().filter(isDoubted), databases);
@@ -185,7 +183,7 @@ function withTimes(evidence: Evidence, open: readonly OutlinedStore[], needed: N
       if (time === null || !row.reading.ok) return row;
       return { ...row, writtenAt: time, reading: read({ ...row.reading.value, writtenAt: time }) };
     });
-    return [storeKey(store), { ...store, rows }];
+    return { ...store, rows };
   });
-  return withStores(evidence, new Map(changed));
+  return withStores(evidence, changed);
 }

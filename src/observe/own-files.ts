@@ -1,7 +1,8 @@
 // Opens agentctl's own files: notes, locks, captured output, caches. It refuses files that another user may have written.
 import { fstatSync, statSync } from "node:fs";
 import type { ProblemDetail } from "../core/problem.ts";
-import { DetailError, tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
+import { DetailError } from "./failure.ts";
 import { type OpenFile, withFile } from "./files.ts";
 
 const ownUid = process.geteuid?.() ?? 0;
@@ -21,22 +22,23 @@ export function distrustOf(folder: string): ProblemDetail | null {
   return { code: "writable-by-others" };
 }
 
-/** Opens config.json. It may belong to root, as on systems that generate home directories (NixOS). */
-export const withSettingsFile = <T>(path: string, use: (file: OpenFile) => T): T =>
+/** Opens a file of agentctl. Throws if it belongs to another user. */
+export const withOwnFile = <T>(path: string, use: (file: OpenFile) => T, owners: readonly number[] = [ownUid]): T =>
   withFile(path, (file) => {
-    if (file.uid !== ownUid && file.uid !== 0) throw ownershipError({ code: "of-other-user", uid: file.uid });
+    if (!owners.includes(file.uid)) throw ownershipError({ code: "of-other-user", uid: file.uid });
+    return use(file);
+  });
+
+/** Opens config.json. It may belong to root, as on systems that generate home directories (NixOS). */
+export const withSettingsFile = <T>(path: string, use: (file: OpenFile) => T): T => {
+  const useUnshared = (file: OpenFile): T => {
     const { mode, gid } = fstatSync(Number(file.bytes));
     // On systems with a group per user, files are often writable by this group.
     const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== process.getegid?.());
     if (isShared) throw ownershipError({ code: "writable-by-others" });
     return use(file);
-  });
+  };
+  return withOwnFile(path, useUnshared, [ownUid, 0]);
+};
 
 const ownershipError = (detail: ProblemDetail): Error => Object.assign(new DetailError(detail), { code: "EOWNER" });
-
-/** Opens a file of agentctl. Throws if it belongs to another user. */
-export const withOwnFile = <T>(path: string, use: (file: OpenFile) => T): T =>
-  withFile(path, (file) => {
-    if (file.uid !== ownUid) throw ownershipError({ code: "of-other-user", uid: file.uid });
-    return use(file);
-  });

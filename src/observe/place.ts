@@ -1,7 +1,7 @@
 // The place of a session: the root of its git worktree or, outside a worktree, its directory.
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { tryOr } from "./failure.ts";
+import { tryOr } from "../lib/errors.ts";
 import { mayHang, mountTable } from "./mounts.ts";
 
 /** null: not an absolute path (a record may contain any text). A directory that cannot be read is its own place. */
@@ -12,10 +12,7 @@ export function placeOf(directory: string | null, mounts = mountTable()): string
   return worktreeAround(real) ?? real;
 }
 
-/**
- * The root of the git worktree around a directory; null: there is none. A `.git` counts only if it belongs to us, to root or to
- * the owner of the directory: in /tmp any user can create one above the directories of other users.
- */
+/** null: no worktree. A `.git` of another user does not count: in /tmp any user can create one above our directories. */
 export function worktreeAround(directory: string): string | null {
   const trusted = new Set([process.getuid?.(), 0, ownerOf(directory)]);
   for (let folder = directory; ; folder = dirname(folder)) {

@@ -1,6 +1,7 @@
 // Lists the TCP ports on which a process listens, from the tables of the kernel. Linux only.
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { tryOr } from "./failure.ts";
+import { readFileSync, readlinkSync } from "node:fs";
+import { tryOr } from "../lib/errors.ts";
+import { openTargets } from "./open-files.ts";
 
 const listening = "0A";
 
@@ -12,23 +13,13 @@ export function portsOf(pid: number): number[] {
   // In another network namespace the same port belongs to another process.
   const [here, there] = ["self", pid].map((each) => tryOr(null, () => readlinkSync(`/proc/${each}/ns/net`)));
   if (here !== there) return [];
-  const sockets = socketsOf(pid);
+  const sockets = new Set(openTargets(pid).flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.slice(1) ?? []));
   if (sockets.size === 0) return [];
   const all = ["tcp", "tcp6"].flatMap((table) => listenersIn(`/proc/${pid}/net/${table}`));
   // If this process listens at :: only, another one may listen on the same port at 127.0.0.1, and clients would reach that one.
   const others = new Set(all.flatMap(({ port, inode }) => (sockets.has(inode) ? [] : [port])));
   const own = all.flatMap(({ port, inode }) => (sockets.has(inode) && !others.has(port) ? [port] : []));
   return [...new Set(own)].sort((a, b) => a - b);
-}
-
-function socketsOf(pid: number): Set<string> {
-  const sockets = new Set<string>();
-  for (const fd of tryOr([], () => readdirSync(`/proc/${pid}/fd`))) {
-    const target = tryOr("", () => readlinkSync(`/proc/${pid}/fd/${fd}`));
-    const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
-    if (inode !== undefined) sockets.add(inode);
-  }
-  return sockets;
 }
 
 /** The fields of a row: local address, remote address, state, …, inode. An address ends with its port in hexadecimal. */

@@ -3,7 +3,7 @@
 import { type Problem, type ProblemDetail, type ProcessPart, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
 import type { DarwinSystem, Raw } from "../sys/darwin.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { type ProcessQuery, unreadableProcess as problem } from "./process-query.ts";
 
 export function readDarwinProcesses(query: ProcessQuery, system: DarwinSystem): Reading<ProcessTable> {
   const boot = readBoot(system);
@@ -305,10 +305,6 @@ const unescapeName = (name: string): string =>
 
 /** The errno is unknown: the runtime may have overwritten it. */
 const systemError = (text: string): ProblemDetail => ({ code: "system-error", errno: "", text });
-
-const problem = (source: string, detail: ProblemDetail): Problem => ({
-  ...{ code: "process-unreadable", agent: null, source, detail },
-});
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 

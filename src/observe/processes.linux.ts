@@ -1,20 +1,12 @@
 // Reads the process table from /proc: the stat line of every process, and details of those that the query selects.
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
-import { type Problem, type ProblemDetail, type Reading, read, unread } from "../core/problem.ts";
+import { type Problem, type Reading, read, unread } from "../core/problem.ts";
 import type { ProcessDetail, ProcessRow, ProcessTable } from "../core/process.ts";
+import { errorCode, isGone, tryOr } from "../lib/errors.ts";
 import { bootedAt } from "../sys/clock.ts";
-import { errorCode, failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { mayHang, mountTable } from "./mounts.ts";
-import {
-  confinementIn,
-  innermost,
-  lineOf,
-  type Namespaces,
-  namespacesOf,
-  ownNamespaces,
-  uidsIn,
-} from "./process-owner.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { type ProcessQuery, unreadableProcess as unreadable } from "./process-query.ts";
 
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
 export interface ProcFs {
@@ -33,8 +25,6 @@ export interface ProcFs {
 
 interface ProcessScan {
   query: ProcessQuery;
-  /** The agents that lock files. */
-  lockers: ProcessQuery["lockedFiles"];
   proc: ProcFs;
   boot: string;
   bootedAt: number;
@@ -59,8 +49,7 @@ function readTable(query: ProcessQuery, proc: ProcFs): ProcessTable {
   const self = proc.link("/proc/self");
   if (self !== String(proc.pid)) throw new Error(`/proc shows another pid namespace (we are ${proc.pid} and ${self})`);
   const boot = proc.boot();
-  const lockers = query.lockedFiles.filter(({ lockedFiles }) => lockedFiles !== undefined);
-  const scan: ProcessScan = { query, lockers, proc, boot, bootedAt: proc.bootedAt(), own: null };
+  const scan: ProcessScan = { query, proc, boot, bootedAt: proc.bootedAt(), own: null };
   const rows: ProcessRow[] = [];
   const gaps: Problem[] = [];
   const foreign = new Set<number>();
@@ -80,19 +69,12 @@ function readTable(query: ProcessQuery, proc: ProcFs): ProcessTable {
 }
 
 /** One process as it is now; null: gone. Throws if it cannot be read. */
-export function readLinuxProcess(
-  pid: number,
-  details: "with details" | "without details",
-  proc: ProcFs = realProcFs,
-): ProcessRow | null {
-  const query = details === "with details" ? { ...noDetails, pids: new Set([pid]) } : noDetails;
-  const row = readRow(pid, { query, lockers: [], proc, boot: proc.boot(), bootedAt: 0, own: null });
+export function readLinuxProcess(pid: number, query: ProcessQuery): ProcessRow | null {
+  const row = readRow(pid, { query, proc: realProcFs, boot: realProcFs.boot(), bootedAt: 0, own: null });
   if (row === "gone") return null;
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
 }
-
-const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
 
 function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
   try {
@@ -126,17 +108,9 @@ function readRow(pid: number, scan: ProcessScan): ProcessRow | Problem | "gone" 
       if (sought && looked.isHalfMade && attempt < patienceWith(stat, bootedAt)) continue;
     }
     const { start, parent, session, state, name, tty } = stat;
-    const times = { startedAt: startedAtOf(stat, bootedAt) };
-    return {
-      identity: { pid, start, boot },
-      parent,
-      session,
-      state,
-      name,
-      tty,
-      ...times,
-      detail: looked?.detail ?? null,
-    };
+    const identity = { pid, start, boot };
+    const startedAt = startedAtOf(stat, bootedAt);
+    return { identity, parent, session, state, name, tty, startedAt, detail: looked?.detail ?? null };
   }
 }
 
@@ -166,14 +140,7 @@ function readStat(path: string, proc: ProcFs): Stat | Problem | "gone" | "foreig
   }
 }
 
-const unreadable = (source: string, detail: ProblemDetail): Problem => ({
-  ...{ code: "process-unreadable", agent: null, source, detail },
-});
-
-/**
- * A process whose first thread has exited shows Z while other threads run: it is dead only if all of them are exiting. A killed
- * process that is still exiting counts as dead, because none of its code will run again.
- */
+/** A process in state Z lives while one of its threads works. A killed process that is exiting runs no more code: it is dead. */
 function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
   const works = stat.threads > 1 && hasWorkingThread(path.replace(/stat$/, "task"), proc);
   if (works) return isDead(stat) ? { ...stat, state: "S" } : stat;
@@ -182,13 +149,8 @@ function asItEnds(stat: Stat, path: string, proc: ProcFs): Stat {
 
 const hasWorkingThread = (folder: string, proc: ProcFs): boolean =>
   proc.list(folder).some((thread) => {
-    try {
-      const stat = parseStat(proc.read(`${folder}/${thread}/stat`));
-      return stat !== null && stat.state !== "Z" && stat.state !== "X" && !stat.exiting;
-    } catch (error) {
-      if (!isGone(error)) throw error;
-      return false;
-    }
+    const stat = tryOr(null, () => parseStat(proc.read(`${folder}/${thread}/stat`)), isGone);
+    return stat !== null && !isDead(stat) && !stat.exiting;
   });
 
 /** PF_EXITING, PF_FORKNOEXEC and PF_KTHREAD in the kernel's task flags. */
@@ -272,7 +234,7 @@ function readDetail(pid: number, name: string, scan: ProcessScan): { detail: Pro
   // The environment of another user stays private even if we (root) could read it.
   const environ = ours ? part(`${folder}/environ`, proc.read) : null;
   const spaces = namespacesOf(folder, (path) => part(path, proc.link));
-  scan.own ??= ownNamespaces(proc.link);
+  scan.own ??= namespacesOf("/proc/self", (path) => tryOr(null, () => proc.link(path)));
   const isNeighbour = spaces.pid !== null && spaces.pid === scan.own.pid;
   const detail: ProcessDetail = {
     uid,
@@ -289,9 +251,9 @@ function readDetail(pid: number, name: string, scan: ProcessScan): { detail: Pro
     unread: [],
   };
   // Locks are read for processes of all users: a lock may prove that the process has a session.
-  const locks = scan.lockers
-    .filter(({ processNames, role }) => processNames.includes(name) && role(name, detail) !== null)
-    .flatMap(({ lockedFiles }) => lockedFiles ?? []);
+  const locks = query.lockedFiles.flatMap(({ lockedFiles, processNames, role }) =>
+    lockedFiles !== undefined && processNames.includes(name) && role(name, detail) !== null ? lockedFiles : [],
+  );
   if (locks.length > 0) detail.lockedFiles = part(`${folder}/fd`, () => lockedAmong(folder, locks, uid, proc)) ?? [];
   if (mayBeOurs) detail.unread = unread;
   return { detail, isHalfMade: environ === "" || argv?.every((word) => word === "") === true };
@@ -315,18 +277,50 @@ function pickEnvironment(text: string, keys: ReadonlySet<string>): Record<string
 /** Ignores files that belong neither to us nor to the owner of the process: a link of another user may lead there. */
 function lockedAmong(folder: string, patterns: readonly RegExp[], uid: number | null, proc: ProcFs): string[] {
   const locked: string[] = [];
-  for (const fd of proc.list(`${folder}/fd`)) {
-    try {
-      const target = proc.link(`${folder}/fd/${fd}`);
-      if (!patterns.some((pattern) => pattern.test(target))) continue;
-      if (lineOf(proc.read(`${folder}/fdinfo/${fd}`), "lock:") === undefined) continue;
-      const owner = proc.owner(`${folder}/fd/${fd}`, target);
-      if (owner === null || owner === proc.uid || owner === uid) locked.push(target);
-    } catch (error) {
-      if (!isGone(error)) throw error;
-    }
-  }
+  const addIfLocked = (fd: string): void => {
+    const target = proc.link(`${folder}/fd/${fd}`);
+    if (!patterns.some((pattern) => pattern.test(target))) return;
+    if (lineOf(proc.read(`${folder}/fdinfo/${fd}`), "lock:") === undefined) return;
+    const owner = proc.owner(`${folder}/fd/${fd}`, target);
+    if (owner === null || owner === proc.uid || owner === uid) locked.push(target);
+  };
+  for (const fd of proc.list(`${folder}/fd`)) tryOr(undefined, () => addIfLocked(fd), isGone);
   return locked;
+}
+
+/** null: the kernel has no such namespaces, or the link cannot be read. */
+type Namespaces = Record<"pid" | "mnt" | "user", string | null>;
+
+/** Real, effective, saved and file system uid; null: not a status file. */
+function uidsIn(status: string): number[] | null {
+  const uids = lineOf(status, "Uid:")?.trim().split(/\s+/).map(Number);
+  return uids?.length === 4 && uids.every(Number.isInteger) ? uids : null;
+}
+
+const namespacesOf = (folder: string, link: (path: string) => string | null): Namespaces => ({
+  pid: link(`${folder}/ns/pid`),
+  mnt: link(`${folder}/ns/mnt`),
+  user: link(`${folder}/ns/user`),
+});
+
+/** null: the process has our namespaces. A namespace that cannot be read counts as another one. */
+const confinementIn = (spaces: Namespaces, own: Namespaces): string | null =>
+  spaces.pid === own.pid && spaces.mnt === own.mnt && spaces.user === own.user
+    ? null
+    : `${spaces.pid} ${spaces.mnt} ${spaces.user}`;
+
+/** The pid of a process in its own pid namespace: the last number of the `NSpid:` line. */
+function innermost(status: string): number | null {
+  const inner = Number.parseInt(lineOf(status, "NSpid:")?.split("\t").pop() ?? "", 10);
+  return Number.isNaN(inner) ? null : inner;
+}
+
+/** The text after the key at the beginning of a line. */
+function lineOf(text: string, key: string): string | undefined {
+  const at = `\n${text}`.indexOf(`\n${key}`);
+  if (at === -1) return undefined;
+  const end = text.indexOf("\n", at);
+  return text.slice(at + key.length, end === -1 ? text.length : end);
 }
 
 /** The boot id cannot change while this process runs. */

@@ -1,16 +1,17 @@
-// Reads the process table of this host.
+// Reads the processes of this host.
 import { type ProblemDetail, type Reading, unread } from "../core/problem.ts";
-import type { ProcessRow, ProcessTable } from "../core/process.ts";
+import { chainIn, type ProcessIdentity, type ProcessRow, type ProcessTable, withAncestors } from "../core/process.ts";
+import { isError, tryOr } from "../lib/errors.ts";
 import { darwinSystem } from "../sys/darwin.ts";
 import { DetailError } from "./failure.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { noDetails, type ProcessQuery } from "./process-query.ts";
 import { readDarwinProcesses } from "./processes.darwin.ts";
 import { readLinuxProcess, readLinuxProcesses } from "./processes.linux.ts";
 
 export function readProcesses(query: ProcessQuery): Reading<ProcessTable> {
-  if (process.platform === "linux") return readLinuxProcesses(query);
-  if (process.platform === "darwin") return readDarwinProcesses(query, darwinSystem);
   const { platform } = process;
+  if (platform === "linux") return readLinuxProcesses(query);
+  if (platform === "darwin") return readDarwinProcesses(query, darwinSystem);
   const detail: ProblemDetail = { code: "unknown-platform", platform };
   return unread({ code: "processes-unreadable", agent: null, source: platform, detail });
 }
@@ -20,9 +21,24 @@ export function readProcess(
   pid: number,
   details: "with details" | "without details" = "without details",
 ): ProcessRow | null {
-  if (process.platform === "linux") return readLinuxProcess(pid, details);
-  const pids = new Set(details === "with details" ? [pid] : []);
-  const table = readProcesses({ names: new Set(), pids, environment: new Set(), lockedFiles: [] });
+  const query = details === "with details" ? { ...noDetails, pids: new Set([pid]) } : noDetails;
+  if (process.platform === "linux") return readLinuxProcess(pid, query);
+  const table = readProcesses(query);
   if (!table.ok) throw new DetailError(table.problem.detail);
   return table.value.rows.find((row) => row.identity.pid === pid) ?? null;
+}
+
+/** This process and those above it, nearest first. Used to answer "which session am I in?". */
+export function processesFrom(pid: number): ProcessIdentity[] {
+  const table = readProcesses(noDetails);
+  return table.ok ? chainIn(table.value, pid).map(({ identity }) => identity) : [];
+}
+
+/** Reads the processes above this one, nearest first, as far up as they can be read. */
+export const readAncestors = (row: ProcessRow): ProcessRow[] => withAncestors(readParent(row), readParent);
+
+/** A process that is younger than its child has only reused the pid of the parent. */
+function readParent({ parent, identity }: ProcessRow): ProcessRow | null {
+  const row = parent <= 0 ? null : tryOr(null, () => readProcess(parent), isError);
+  return row !== null && Number(row.identity.start) <= Number(identity.start) ? row : null;
 }

@@ -12,17 +12,14 @@ import { lookUpDirectories } from "./directories.ts";
 import { readDistantStore } from "./distant-store.ts";
 import { mayHang } from "./mounts.ts";
 import { storeKey } from "./open-records.ts";
+import type { StoreRow } from "./record-cache.ts";
 import { visitRecords } from "./record-names.ts";
 import { type FoundRecord, recordAt, visitFound } from "./records.ts";
 import type { Scan } from "./scan.ts";
 import { readServers } from "./servers.ts";
 import { readAnnouncements, readRow } from "./stores.ts";
 
-/**
- * Derives the sessions after this second reading. A record without an owner does not change any more, so its second reading is
- * final. `late`: keys of the stores whose records were read after the processes. A step without anything to read returns the same
- * object, so that an unchanged answer is recognized.
- */
+/** Derives the sessions after the second reading. `late`: keys of the stores whose records were read after the processes. */
 export async function readAgain(
   evidence: Evidence,
   scan: Scan,
@@ -39,6 +36,7 @@ export async function readAgain(
   const again = { ...evidence, servers, dialogs, stores };
   const owners = sessions.filter(({ id }) => id !== null).flatMap(({ processes }) => processes);
   const directories = lookUpDirectories(again, new Set(owners), adapters, mounts);
+  // Each step returns the same object if it had nothing to read. A record without an owner does not change any more.
   const isSame =
     servers === evidence.servers &&
     dialogs.length === 0 &&
@@ -126,10 +124,7 @@ function mayHaveChanged(session: Session, at: number, isLate: boolean): boolean 
   return status.state === "stopped" && (record.turn.state === "open" || record.torn || recent);
 }
 
-/**
- * A process without an announcement may have written one since, and begun a record. Announcements of other processes are not
- * added: those processes are not in our process table.
- */
+/** A silent process may have announced a session since. Announcements of processes outside our table are not added. */
 function readAnnouncementsAgain(adapter: Adapter, store: Store, pids: ReadonlySet<number>): Store {
   if (pids.size === 0) return store;
   const spoken = readAnnouncements(adapter, store.home).filter((announcement) => pids.has(announcement.pid));
@@ -152,29 +147,23 @@ async function readDistantRecordsAgain(
 ): Promise<Store> {
   const again = await readDistantStore(adapter, store.home, deadline);
   const readings = new Map(again?.rows.map(({ id, reading }) => [id, reading]));
-  const rows = store.rows.map((row) =>
-    ids.has(row.id) ? { ...row, reading: readings.get(row.id) ?? row.reading } : row,
-  );
+  const readingOf = ({ id, reading }: StoreRow) => (ids.has(id) ? (readings.get(id) ?? reading) : reading);
+  const rows = store.rows.map((row) => ({ ...row, reading: readingOf(row) }));
   return { ...store, rows, ...(again?.listing.ok === false ? { listing: again.listing } : {}) };
 }
 
 function readRecordsAgain(adapter: Adapter, store: Store, ids: ReadonlySet<string | null>): Store {
   if (ids.size === 0) return store;
-  const rows = new Map<FoundRecord, Store["rows"][number]>();
+  const rows = new Map<FoundRecord, StoreRow>();
   for (const row of store.rows)
     if (ids.has(row.id) && row.reading.ok) rows.set(recordAt(adapter, row.reading.value.source, row.id), row);
-  const readings = new Map<Store["rows"][number] | undefined, Store["rows"][number]["reading"]>();
+  const again = new Map<StoreRow, StoreRow>();
   visitFound([...rows.keys()], (record, read) => {
+    const row = rows.get(record);
     const reading = readRow(adapter, record, read)?.reading;
     // A record that has vanished keeps its first reading.
-    if (reading !== undefined) readings.set(rows.get(record), reading);
+    if (row !== undefined && reading !== undefined) again.set(row, { ...row, reading });
     return null;
   });
-  return {
-    ...store,
-    rows: store.rows.map((row) => {
-      const reading = readings.get(row);
-      return reading === undefined ? row : { ...row, reading };
-    }),
-  };
+  return { ...store, rows: store.rows.map((row) => again.get(row) ?? row) };
 }

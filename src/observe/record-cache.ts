@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { Store } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
+import { isError, tryOr } from "../lib/errors.ts";
 import { hashOf } from "../sys/hash.ts";
 import { ownBuild } from "../sys/self.ts";
-import { tryOr } from "./failure.ts";
 import { readWhole } from "./files.ts";
 import { cacheFolder, type Environment, wantsCache } from "./homes.ts";
 import { distrustOf, withOwnFile } from "./own-files.ts";
@@ -30,10 +30,7 @@ export interface RecordCache {
 const racyMs = 2_000;
 const mostEntries = 20_000;
 
-/**
- * "few": for questions about running sessions, or sessions by name. It holds only the records of the last answer, so it loads
- * quickly. "all": for questions about all sessions.
- */
+/** "few": the records of the last answer about running or named sessions, which load quickly. "all": all records. */
 export type CacheKind = "few" | "all";
 
 /** An answer with more records than this is an exception: the next one need not load them all. */
@@ -85,16 +82,11 @@ const maxBytes = 128 * 1024 * 1024;
 const stampOf = ({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string => `${dev} ${ino} ${size} ${mtimeMs} ${ctimeMs}`;
 
 function load(path: string, version: string): Map<string, CachedRecord> {
-  try {
-    const text = withOwnFile(path, (file) => readWhole(file, maxBytes)).toString("utf8");
-    const end = text.indexOf("\n");
-    const body = text.slice(end + 1);
-    // The hash proves that this build wrote the text, so it has our type.
-    return text.slice(0, end) === `${version} ${hashOf(body)}` ? new Map(JSON.parse(body)) : new Map();
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return new Map();
-  }
+  const text = tryOr("", () => withOwnFile(path, (file) => readWhole(file, maxBytes)).toString("utf8"), isError);
+  const end = text.indexOf("\n");
+  const body = text.slice(end + 1);
+  // The hash proves that this build wrote the text, so it has our type.
+  return text.slice(0, end) === `${version} ${hashOf(body)}` ? new Map(JSON.parse(body)) : new Map();
 }
 
 export const statOf = (path: string): Stats | null => tryOr(null, () => statSync(path));

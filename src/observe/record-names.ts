@@ -1,8 +1,9 @@
 // Finds records of one home by their names. There may be ten thousand, and most questions are about a few: it searches one text of
 // all file names, or lets the database search.
-import type { Adapter, RecordSet } from "../agents/adapter.ts";
+import type { Adapter, LikeNames, RecordSet } from "../agents/adapter.ts";
+import { errorCode, isGone } from "../lib/errors.ts";
 import { Databases } from "../sys/sqlite.ts";
-import { errorCode, failureOf, isGone } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { below, type FoundFile, type FoundFolder, filesIn, listFolders } from "./files.ts";
 import {
   type FoundRecord,
@@ -72,7 +73,7 @@ export class RecordNames {
     const { folders, failures } = listFolders(home, set);
     this.failures.push(...failures.map((failure) => ({ ...failure, begins: null })));
     if (isDatabase(set)) {
-      const parts = filesIn(folders, set).map((file) => new DatabasePart(file, set, databases));
+      const parts = filesIn(folders, set).map((file) => databasePart(file, set, databases));
       // One query each, to notice now if a database cannot be read.
       for (const part of parts) this.attempted(part.path, () => part.like([], []));
       return parts;
@@ -84,7 +85,7 @@ export class RecordNames {
       );
       return [{ path: home, all: () => records, like: () => records }];
     }
-    return [new FilePart(home, folders, set)];
+    return [filePart(home, folders, set)];
   }
 
   /** The record of a session in a newer set replaces the one in an older set. */
@@ -113,22 +114,25 @@ export class RecordNames {
   }
 }
 
-/** Every record of a home. `failures`: files and folders that could not be read, and may hide more records. */
-export const findRecords = (adapter: Adapter, home: string): { visited: FoundRecord[]; failures: UnlistedFiles[] } =>
+export const findRecords = (adapter: Adapter, home: string): Visited<FoundRecord> =>
   visitNames(adapter, home, (names) => names.all());
+
+interface Visited<T> {
+  visited: T[];
+  failures: UnlistedFiles[];
+}
 
 export const visitRecords = <T>(
   adapter: Adapter,
   home: string,
   visit: (record: FoundRecord, read: ReadRecord) => T | null,
-): { visited: T[]; failures: UnlistedFiles[] } =>
-  visitNames(adapter, home, (names, databases) => visitFound(names.all(), visit, databases));
+): Visited<T> => visitNames(adapter, home, (names, databases) => visitFound(names.all(), visit, databases));
 
 function visitNames<T>(
   adapter: Adapter,
   home: string,
   use: (names: RecordNames, databases: Databases) => T[],
-): { visited: T[]; failures: UnlistedFiles[] } {
+): Visited<T> {
   const databases = new Databases();
   try {
     const names = new RecordNames(adapter, home, databases);
@@ -146,47 +150,42 @@ const mostSought = 500;
 
 const slash = 47;
 
-class FilePart implements Part {
-  private searched: { text: string; bytes: Buffer } | null = null;
-
-  constructor(
-    readonly path: string,
-    private readonly folders: readonly FoundFolder[],
-    private readonly set: RecordSet,
-  ) {}
+function filePart(path: string, folders: readonly FoundFolder[], set: RecordSet): Part {
+  const all = (): FoundRecord[] => filesIn(folders, set).map((file) => ({ ...file, set }));
+  let searched: { text: string; bytes: Buffer } | null = null;
 
   /** `//<number of the folder>/<name>/<name>…`: no name contains a slash. Searching bytes is many times as fast as searching text. */
-  private search(): { text: string; bytes: Buffer } {
-    if (this.searched !== null) return this.searched;
-    const text = `${this.folders.map(({ names }, index) => `//${index}/${names.join("/")}`).join("")}/`;
-    this.searched = { text, bytes: Buffer.from(text) };
-    return this.searched;
+  function search(): { text: string; bytes: Buffer } {
+    if (searched !== null) return searched;
+    const text = `${folders.map(({ names }, index) => `//${index}/${names.join("/")}`).join("")}/`;
+    searched = { text, bytes: Buffer.from(text) };
+    return searched;
   }
 
-  all = (): FoundRecord[] => filesIn(this.folders, this.set).map((file) => ({ ...file, set: this.set }));
-
-  like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[] {
-    const { text, bytes } = this.search();
+  function like(ids: readonly string[], beginnings: readonly string[]): FoundRecord[] {
+    const { text, bytes } = search();
     const isAscii = bytes.length === text.length;
     const isFew = ids.length + beginnings.length <= mostSought;
-    if (!isFew || beginnings.some((start) => start.length < shortestSought || !isAscii)) return this.all();
+    if (!isFew || beginnings.some((start) => start.length < shortestSought || !isAscii)) return all();
     const places = new Set(ids.flatMap((id) => placesOf(id, bytes)));
     const small = beginnings.length === 0 ? text : text.toLowerCase();
     // Most names are in lower case already. Encoding the text again takes a millisecond.
     const lower = small === text ? bytes : Buffer.from(small);
     for (const start of beginnings) for (const place of placesOf(start, lower)) places.add(place);
-    return [...places].flatMap((start) => this.recordAt(start, bytes) ?? []);
+    return [...places].flatMap((start) => recordFrom(start, bytes) ?? []);
   }
 
-  private recordAt(start: number, bytes: Buffer): FoundRecord | null {
+  function recordFrom(start: number, bytes: Buffer): FoundRecord | null {
     const upToSlash = (from: number): string => bytes.toString("utf8", from, bytes.indexOf(slash, from));
     const mark = bytes.lastIndexOf("//", start - 2);
-    const folder = this.folders[Number(upToSlash(mark + 2))];
+    const folder = folders[Number(upToSlash(mark + 2))];
     const name = upToSlash(start);
-    const subject = this.set.name.exec(name)?.[1];
+    const subject = set.name.exec(name)?.[1];
     if (folder === undefined || subject === undefined || mark + 2 === start) return null;
-    return { path: below(folder.path, name), subject, set: this.set };
+    return { path: below(folder.path, name), subject, set };
   }
+
+  return { path, all, like };
 }
 
 /** The positions at which names begin that contain this text. */
@@ -198,26 +197,15 @@ function placesOf(sought: string, bytes: Buffer): number[] {
   return places;
 }
 
-class DatabasePart implements Part {
-  readonly path: string;
-
-  constructor(
-    private readonly file: FoundFile,
-    private readonly set: RecordSet,
-    private readonly databases: Databases,
-  ) {
-    this.path = file.path;
-  }
-
-  all = (): FoundRecord[] => recordsInDatabase(this.file, this.set, this.databases, null);
-
-  like = (ids: readonly string[], beginnings: readonly string[]): FoundRecord[] =>
-    ids.length + beginnings.length > mostSought
-      ? this.all()
-      : recordsInDatabase(this.file, this.set, this.databases, { ids, beginnings, directories: [] });
-
-  near = (directories: readonly string[]): FoundRecord[] =>
-    directories.length > mostSought
-      ? this.all()
-      : recordsInDatabase(this.file, this.set, this.databases, { ids: [], beginnings: [], directories });
+function databasePart({ path }: FoundFile, set: RecordSet, databases: Databases): Part {
+  const all = (): FoundRecord[] => recordsInDatabase(path, set, databases, null);
+  const search = ({ ids = [], beginnings = [], directories = [] }: Partial<LikeNames>): FoundRecord[] =>
+    ids.length + beginnings.length + directories.length > mostSought
+      ? all()
+      : recordsInDatabase(path, set, databases, { ids, beginnings, directories });
+  return {
+    ...{ path, all },
+    like: (ids, beginnings) => search({ ids, beginnings }),
+    near: (directories) => search({ directories }),
+  };
 }

@@ -2,10 +2,10 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Adapter, Assembly, LikeNames, Line, Reader, RecordFile, RecordSet } from "../agents/adapter.ts";
+import { errorWith, isGone, tryOr } from "../lib/errors.ts";
 import { linesBackward, linesForward, readChunk } from "../lib/jsonl.ts";
 import { type Database, type Databases, withDatabase } from "../sys/sqlite.ts";
 import { unpack } from "../sys/zstd.ts";
-import { isGone, tryOr } from "./failure.ts";
 import {
   type FileFacts,
   type FileSearch,
@@ -43,7 +43,7 @@ export function recordIn(file: FoundFile, set: RecordSet): FoundRecord {
 
 /** The records in a database; with `like`, at least the matching ones. Throws if they cannot be read. */
 export const recordsInDatabase = (
-  { path }: FoundFile,
+  path: string,
   set: RecordSet,
   databases: Databases,
   like: LikeNames | null,
@@ -112,10 +112,9 @@ function idOf(file: FoundFile, open: OpenFile, idIn: (first: unknown) => string 
   const id = line?.ok ? idIn(line.value) : null;
   if (id !== null) return id;
   if (line === undefined && record.startsLikeJson) return "";
-  throw Object.assign(new Error("its first line does not say whose record it is"), { code: "EINVAL" });
+  throw errorWith("EINVAL", "its first line does not say whose record it is");
 }
 
-/** The record of a session whose place is known. */
 export function recordAt(adapter: Adapter, path: string, id: string): FoundRecord {
   const set = adapter.records.find(({ name }) => name.test(basename(path))) ?? adapter.records[0];
   if (set === undefined) throw new Error(`${adapter.agent} keeps no records`);
@@ -180,7 +179,7 @@ function readerOf(path: string, database: Database | null): Reader {
     rows: (sql, ...values) => database?.rows(sql, ...values) ?? [],
     each: (sql, ...values) => database?.each(sql, ...values) ?? [],
     json: (name) => readJson(name === undefined ? path : near(name)),
-    names: (folder) => namesIn(near(folder)),
+    names: (folder) => tryOr([], () => readdirSync(near(folder)).sort(), isGone),
     unpacked: (bytes) => unpack(bytes, documentLimit),
   };
 }
@@ -190,16 +189,7 @@ function readJson(path: string): unknown {
     return JSON.parse(withFile(path, (open) => readWhole(open, documentLimit)).toString("utf8"));
   } catch (error) {
     if (isGone(error)) return undefined;
-    if (error instanceof SyntaxError) throw Object.assign(new Error("not JSON", { cause: error }), { code: "EINVAL" });
-    throw error;
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).sort();
-  } catch (error) {
-    if (isGone(error)) return [];
+    if (error instanceof SyntaxError) throw errorWith("EINVAL", "not JSON", error);
     throw error;
   }
 }

@@ -2,8 +2,8 @@
 import type { Adapter } from "../agents/adapter.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import type { Databases } from "../sys/sqlite.ts";
+import type { ProcessReader } from "./process-query.ts";
 import type { RecordCache } from "./record-cache.ts";
-import type { ProcessReader } from "./servers.ts";
 
 export interface Scan {
   adapters: readonly Adapter[];

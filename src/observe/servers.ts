@@ -4,20 +4,19 @@ import type { Adapter, ServerProtocol, Talk, TalkContext } from "../agents/adapt
 import { clockSlackMs } from "../core/announcements.ts";
 import type { ServerAnswer, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/matches.ts";
-import { type Problem, type ProblemDetail, type Reading, unread } from "../core/problem.ts";
+import { type ProblemDetail, type Reading, unread } from "../core/problem.ts";
 import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, type ProcessTable } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import { type Deadline, pause, within } from "../lib/deadline.ts";
+import { errorCode, isGone, tryOr } from "../lib/errors.ts";
 import { openPlainSocket, openWebSocket } from "../sys/unix-socket.ts";
-import { errorCode, failureOf, isGone, tryOr } from "./failure.ts";
-import { type FoundFile, findFiles, ownUid, readWhole, withFile } from "./files.ts";
+import { failureOf } from "./failure.ts";
+import { findFiles, type OpenFile, ownUid, readWhole, withFile } from "./files.ts";
 import { realHome } from "./homes.ts";
 import { mountTable } from "./mounts.ts";
 import { listenerAt } from "./own-socket.ts";
 import { portsOf } from "./ports.ts";
-import type { ProcessQuery } from "./process-query.ts";
-
-export type ProcessReader = (query: ProcessQuery) => Reading<ProcessTable>;
+import { noDetails, type ProcessReader, queryFor } from "./process-query.ts";
 
 interface ListeningServer {
   address: string;
@@ -37,23 +36,23 @@ export function readServers(
 ): Promise<ServerAnswer | null>[] {
   const protocol = adapter.server;
   if (protocol === undefined) return [];
+  const { agent } = adapter;
   const { servers, failures } = findServers(adapter, protocol, home, readTable);
-  const asked = Object.values(Object.groupBy(servers, ({ process, address }) => process?.pid ?? address)).map((same) =>
-    firstAnswer((same ?? []).map((server) => ask(adapter, protocol, home, server, store, deadline))),
-  );
-  return [...asked, ...failures.map(async ({ path, detail }) => unlistedServers(adapter, home, path, detail))];
+  const asked = Map.groupBy(servers, ({ process, address }) => process?.pid ?? address)
+    .values()
+    .map((same) => firstAnswer(same.map((server) => ask(adapter, protocol, home, server, store, deadline))));
+  // There may be servers in a folder that cannot be listed, with any sessions of this home.
+  const unlisted = failures.map(async ({ path, detail }): Promise<ServerAnswer> => {
+    const answer = unread({ code: "store-unreadable", agent, source: path, detail });
+    return { agent, home, address: path, process: null, startedAt: null, answer };
+  });
+  return [...asked, ...unlisted];
 }
 
 /** A process may listen on several ports, and answer as a server on one of them. */
 async function firstAnswer(asked: Promise<ServerAnswer | null>[]): Promise<ServerAnswer | null> {
   const heard = await Promise.all(asked);
   return heard.find((server) => server?.answer.ok === true) ?? heard.find((server) => server !== null) ?? null;
-}
-
-/** There may be servers in a folder that cannot be listed, with any sessions of this home. */
-function unlistedServers(adapter: Adapter, home: string, address: string, detail: ProblemDetail): ServerAnswer {
-  const problem: Problem = { code: "store-unreadable", agent: adapter.agent, source: address, detail };
-  return { agent: adapter.agent, home, address, process: null, startedAt: null, answer: unread(problem) };
 }
 
 function findServers(adapter: Adapter, protocol: ServerProtocol, home: string, readTable: ProcessReader) {
@@ -65,28 +64,29 @@ function findServers(adapter: Adapter, protocol: ServerProtocol, home: string, r
     const listener = listenerAt(path);
     if (listener.kind === "foreign" || listener.kind === "not-listening") return [];
     const busy: ProblemDetail | null = listener.kind === "busy" ? { code: "server-busy" } : null;
+    const unknown = { address: path, process: null, startedAt: null, secret: null, stuck: busy };
     const pid = Number(subject);
-    if (Number.isNaN(pid)) return [{ address: path, process: null, startedAt: null, secret: null, stuck: busy }];
+    if (Number.isNaN(pid)) return [unknown];
     // The name of the socket is the pid of its server. If another process listens there, the answer would be about neither.
     if (listener.kind === "listener" && listener.pid !== pid) return [];
-    table ??= readTable({ names: new Set(), pids: pidsIn(files), environment: new Set(), lockedFiles: [] });
+    table ??= readTable({
+      ...noDetails,
+      pids: new Set(files.map((file) => Number(file.subject)).filter(Number.isInteger)),
+    });
     const row = table.ok ? table.value.rows.find(({ identity }) => identity.pid === pid) : undefined;
-    if (row === undefined || !isLive(row) || row.detail?.ours !== true || row.detail.confinement !== null) return [];
-    const { identity, startedAt } = row;
-    return [{ address: path, process: identity, startedAt, secret: null, stuck: suspended(row) ?? busy }];
+    if (row === undefined || !isTrusted(row)) return [];
+    return [{ ...unknown, process: row.identity, startedAt: row.startedAt, stuck: suspended(row) ?? busy }];
   });
   return { servers, failures };
 }
 
-const pidsIn = (files: readonly FoundFile[]): Set<number> =>
-  new Set(files.map(({ subject }) => Number(subject)).filter((pid) => !Number.isNaN(pid)));
+/** A confined process is never asked and never gets the secret: it could claim sessions outside its sandbox. */
+const isTrusted = (row: ProcessRow): boolean =>
+  isLive(row) && row.detail?.ours === true && row.detail.confinement === null;
 
 const suspended = (row: ProcessRow): ProblemDetail | null => (isSuspended(row) ? { code: "server-suspended" } : null);
 
-/**
- * Our processes that use this home and listen on a port. A confined process is never asked and never gets the secret: it could
- * claim sessions outside its sandbox.
- */
+/** Our processes that use this home and listen on a port. */
 function listeners(
   adapter: Adapter,
   protocol: ServerProtocol,
@@ -95,25 +95,17 @@ function listeners(
   readTable: ProcessReader,
 ): ListeningServer[] {
   const secretKey = protocol.secret?.environment;
-  const environment = new Set([...adapter.environment, ...(secretKey === undefined ? [] : [secretKey])]);
-  const names = new Set(adapter.processNames);
-  const table = readTable({ names, pids: new Set(), environment, lockedFiles: [adapter] });
+  const table = readTable(queryFor([adapter]));
   const links = new Map<string, string | null>();
   return (table.ok ? table.value.rows : []).flatMap((row): ListeningServer[] => {
     const { detail } = row;
-    if (detail === null || !isLive(row) || !detail.ours || detail.confinement !== null) return [];
-    if (roleOf(adapter, row) === null || !listens(detail)) return [];
+    if (detail === null || !isTrusted(row) || roleOf(adapter, row) === null || !listens(detail)) return [];
     const named = namedHome(adapter, detail);
     if (named === null || realHome(named, mountTable(), links) !== home) return [];
     const secret = (secretKey === undefined ? null : detail.env?.[secretKey]) || secretFile(protocol, home);
     const scheme = protocol.transport === "websocket" ? "ws" : "http";
-    return portsOf(row.identity.pid).map((port) => ({
-      address: `${scheme}://127.0.0.1:${port}`,
-      process: row.identity,
-      startedAt: row.startedAt,
-      secret,
-      stuck: suspended(row),
-    }));
+    const known = { process: row.identity, startedAt: row.startedAt, secret, stuck: suspended(row) };
+    return portsOf(row.identity.pid).map((port) => ({ ...known, address: `${scheme}://127.0.0.1:${port}` }));
   });
 }
 
@@ -121,11 +113,9 @@ const secretBytes = 1024 * 1024;
 
 function secretFile({ secret }: ServerProtocol, home: string): string | null {
   if (secret === undefined) return null;
-  return tryOr(null, () =>
-    withFile(join(home, secret.file), (open) =>
-      open.uid === ownUid ? secret.find(readWhole(open, secretBytes).toString("utf8")) : null,
-    ),
-  );
+  const find = (open: OpenFile): string | null =>
+    open.uid === ownUid ? secret.find(readWhole(open, secretBytes).toString("utf8")) : null;
+  return tryOr(null, () => withFile(join(home, secret.file), find));
 }
 
 async function ask(
@@ -137,10 +127,10 @@ async function ask(
   deadline: Deadline,
 ): Promise<ServerAnswer | null> {
   const server = { agent: adapter.agent, home, address, process, startedAt };
-  const silent = (detail: ProblemDetail): ServerAnswer => {
-    const problem: Problem = { code: "server-silent", agent: adapter.agent, source: address, detail };
-    return { ...server, answer: unread(problem) };
-  };
+  const silent = (detail: ProblemDetail): ServerAnswer => ({
+    ...server,
+    answer: unread({ code: "server-silent", agent: adapter.agent, source: address, detail }),
+  });
   if (stuck !== null) return silent(stuck);
   let directories: string[] | null = null;
   const about: TalkContext = {
@@ -187,13 +177,12 @@ export function serverAt(
   home: string,
   address: string,
   readTable: ProcessReader,
-): { secret: string | null } | null {
+): ListeningServer | null {
   if (adapter.server === undefined) return null;
   const { servers } = findServers(adapter, adapter.server, home, readTable);
   return servers.find((server) => server.address === address) ?? null;
 }
 
-/** Talks to the server until the answer is complete. */
 export function converse<T>(
   address: string,
   { transport }: ServerProtocol,

@@ -5,12 +5,12 @@ import type { Adapter, AnnouncementFiles } from "../agents/adapter.ts";
 import { type Announcement, anyPid, type Store } from "../core/evidence.ts";
 import { type Problem, type ProblemDetail, type Reading, read, unread } from "../core/problem.ts";
 import type { Deadline } from "../lib/deadline.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 import { linesBackward, readChunk } from "../lib/jsonl.ts";
-import type { Databases } from "../sys/sqlite.ts";
-import { failureOf, isGone, tryOr } from "./failure.ts";
+import { failureOf } from "./failure.ts";
 import { type FoundFile, findFiles, type OpenFile, ownUid, readWhole, withFile } from "./files.ts";
 import { type RecordCache, type StoreRow, statOf } from "./record-cache.ts";
-import { RecordNames, visitRecords } from "./record-names.ts";
+import { visitRecords } from "./record-names.ts";
 import { type FoundRecord, parsed, type ReadRecord, readRecord, type UnlistedFiles } from "./records.ts";
 
 const announcementLimit = 1024 * 1024;
@@ -27,25 +27,13 @@ export function readStore(
   const { visited, failures } = visitRecords(adapter, home, (record, read) =>
     readFound(adapter, record, read, deadline, cache),
   );
-  return withFailures({ ...store, rows: visited }, adapter, failures);
-}
-
-/** The store without its records, and their names. */
-export function nameStore(
-  adapter: Adapter,
-  home: string,
-  databases: Databases,
-): { store: Store; names: RecordNames } | null {
-  const store = storeAt(adapter, home);
-  if (store === null) return null;
-  const names = new RecordNames(adapter, home, databases);
-  return { store: withFailures(store, adapter, names.failures), names };
+  return withFailures({ ...store, rows: visited }, failures);
 }
 
 /** Adds each unreadable file once. Such a file may hide sessions: those whose ids begin like its name, or any. */
-export function withFailures(store: Store, adapter: Adapter, failures: readonly UnlistedFiles[]): Store {
+export function withFailures(store: Store, failures: readonly UnlistedFiles[]): Store {
   if (failures.length === 0) return store;
-  const problemOf = ({ path, detail }: UnlistedFiles): Problem => storeProblem(adapter, path, detail);
+  const problemOf = ({ path, detail }: UnlistedFiles): Problem => storeProblem(store, path, detail);
   const unlisted = failures.find(({ begins }) => begins === null);
   const named = failures.flatMap((failure) => {
     const { begins, path } = failure;
@@ -59,17 +47,13 @@ export function withFailures(store: Store, adapter: Adapter, failures: readonly 
   };
 }
 
-function storeAt(adapter: Adapter, home: string): Store | null {
+/** The store without its records. null: the home does not exist. */
+export function storeAt(adapter: Adapter, home: string): Store | null {
   const place = findHome(home);
   if (place === "absent") return null;
   return {
-    agent: adapter.agent,
-    home,
-    names: [home],
-    onRootDevice: place.isOnRoot,
+    ...{ agent: adapter.agent, home, names: [home], onRootDevice: place.isOnRoot, listing: read(0), rows: [] },
     ...(place.isOursAlone ? {} : { mayHoldOthers: true }),
-    listing: read(0),
-    rows: [],
     announcements: readAnnouncements(adapter, home),
     successions: readSuccessions(adapter, home),
   };
@@ -84,7 +68,7 @@ export function readFound(
   cache: RecordCache | null,
 ): StoreRow | null {
   if (deadline.isOver())
-    return unreadRow(record, { ...storeProblem(adapter, record.path, { code: "store-slow" }), code: "store-slow" });
+    return unreadRow(record, storeProblem(adapter, record.path, { code: "store-slow" }, "store-slow"));
   const isFile = record.set.assembled === undefined;
   return cache !== null && isFile ? readCached(adapter, record, read, cache) : readRow(adapter, record, read);
 }
@@ -101,9 +85,12 @@ function findHome(home: string): { isOnRoot: boolean; isOursAlone: boolean } | "
 
 const writableByOthers = 0o022;
 
-const storeProblem = ({ agent }: Adapter, source: string, detail: ProblemDetail): Problem => ({
-  ...{ code: "store-unreadable", agent, source, detail },
-});
+const storeProblem = (
+  { agent }: { agent: string },
+  source: string,
+  detail: ProblemDetail,
+  code: Problem["code"] = "store-unreadable",
+): Problem => ({ code, agent, source, detail });
 
 /** Reads the times of the file before its content: a write in between makes the cached entry outdated. */
 function readCached(adapter: Adapter, record: FoundRecord, read: ReadRecord, cache: RecordCache): StoreRow | null {
@@ -139,7 +126,7 @@ export function readRow(
     });
   } catch (error) {
     if (isGone(error)) return null;
-    return unreadRow(record, { ...storeProblem(adapter, record.path, failureOf(error)), code: "record-unreadable" });
+    return unreadRow(record, storeProblem(adapter, record.path, failureOf(error), "record-unreadable"));
   }
 }
 
@@ -152,7 +139,7 @@ export function readAnnouncements(adapter: Adapter, home: string): Store["announ
   if (adapter.announcements === undefined) return [];
   const { parse } = adapter.announcements;
   const { files, failures } = findFiles(home, adapter.announcements);
-  const announcements: Store["announcements"] = files.flatMap((file) => {
+  const announcements = files.flatMap((file): Store["announcements"] => {
     const announcement = readAnnouncement(adapter, parse, file);
     if (announcement === null) return [];
     const { reading, uid } = announcement;
@@ -161,13 +148,8 @@ export function readAnnouncements(adapter: Adapter, home: string): Store["announ
     const about = named === null && !reading.ok ? { session: file.subject } : {};
     return [{ pid: reading.ok ? reading.value.pid : (named ?? anyPid), reading, uid, ...about }];
   });
-  for (const { path, detail } of failures)
-    announcements.push({
-      pid: anyPid,
-      uid: null,
-      reading: unread({ ...storeProblem(adapter, path, detail), code: "announcement-unreadable" }),
-    });
-  return announcements;
+  const hidden = failures.map(({ path, detail }) => storeProblem(adapter, path, detail, "announcement-unreadable"));
+  return [...announcements, ...hidden.map((problem) => ({ pid: anyPid, uid: null, reading: unread(problem) }))];
 }
 
 const pidIn = ({ subject }: FoundFile): number | null => (/^[1-9][0-9]{0,9}$/.test(subject) ? Number(subject) : null);
@@ -212,7 +194,7 @@ function readAnnouncement(
       problem = reading.problem;
     } catch (error) {
       if (isGone(error)) return null;
-      problem = { ...storeProblem(adapter, file.path, failureOf(error)), code: "announcement-unreadable" };
+      problem = storeProblem(adapter, file.path, failureOf(error), "announcement-unreadable");
     }
   }
   return problem === null ? null : { reading: unread(problem), uid: uid ?? statOf(file.path)?.uid ?? null };

@@ -8,8 +8,8 @@ import {
 } from "../control/git/session-changes.ts";
 import { runShellCommand } from "../control/shell-command.ts";
 import { Failure } from "../core/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import { plainText } from "../lib/width.ts";
-import { failureText } from "../observe/failure.ts";
 import type { ShellEnd } from "../sys/spawn.ts";
 import { failureMessage } from "../words/failures.ts";
 import type { Call } from "./call.ts";

@@ -4,6 +4,7 @@ import { eachChunk } from "../control/agent-output.ts";
 import { launchFiles } from "../control/notes.ts";
 import { waitFor } from "../control/wait.ts";
 import { Failure } from "../core/failure.ts";
+import { errorCode, failureText } from "../lib/errors.ts";
 import {
   type ConversationEntry,
   entriesBackward,
@@ -12,7 +13,6 @@ import {
   type RecordPlace,
   readHistory,
 } from "../observe/conversation.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import type { SessionRow } from "./look.ts";
 import { readingOf, recordOf } from "./session-record.ts";

@@ -8,7 +8,7 @@ import { deriveSessions } from "../core/derive.ts";
 import type { Evidence } from "../core/evidence.ts";
 import type { Problem } from "../core/problem.ts";
 import type { SessionList } from "../core/session.ts";
-import { failureText, isGone } from "../observe/failure.ts";
+import { failureText, isGone } from "../lib/errors.ts";
 import type { Environment } from "../observe/homes.ts";
 import { observe } from "../observe/observe.ts";
 import { cacheProblems } from "../observe/record-cache.ts";

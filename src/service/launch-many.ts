@@ -5,7 +5,7 @@ import type { Confirmed } from "../core/confirmation.ts";
 import { Failure } from "../core/failure.ts";
 import { exitOf } from "../core/failure-kinds.ts";
 import { exitCodes } from "../core/problem.ts";
-import { failureText } from "../observe/failure.ts";
+import { failureText } from "../lib/errors.ts";
 import { failureMessage } from "../words/failures.ts";
 import type { Call } from "./call.ts";
 import { checkConfirmed } from "./confirmation.ts";

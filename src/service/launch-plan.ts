@@ -12,7 +12,7 @@ import type { LaunchPlan } from "../control/start-agent.ts";
 import type { NewWorktree } from "../control/worktrees/add-worktree.ts";
 import { Failure, UsageError } from "../core/failure.ts";
 import type { OwnSetting } from "../core/permission.ts";
-import { errorCode, failureText, isGone } from "../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../lib/errors.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { placeOf } from "../observe/place.ts";

@@ -8,7 +8,7 @@ import { hasReleasedSession, notLiveIn } from "../control/notes.ts";
 import { lockOccupant, sessionOccupant } from "../control/occupants.ts";
 import { Failure, type Occupant, UsageError } from "../core/failure.ts";
 import { isBusy, type Session } from "../core/session.ts";
-import { errorCode } from "../observe/failure.ts";
+import { errorCode } from "../lib/errors.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import { placeOf } from "../observe/place.ts";
 import { liveOnly } from "../observe/selection.ts";

@@ -4,7 +4,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import { adapterNamed } from "../agents/registry.ts";
 import type { Confirmation } from "../core/confirmation.ts";
 import { Failure } from "../core/failure.ts";
-import { errorCode, failureText } from "../observe/failure.ts";
+import { errorCode, failureText } from "../lib/errors.ts";
 import type { SessionRow } from "./look.ts";
 
 export function adapterOf({ session }: SessionRow): Adapter {

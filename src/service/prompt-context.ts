@@ -2,7 +2,7 @@
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { Failure, UsageError } from "../core/failure.ts";
-import { failureText, isGone } from "../observe/failure.ts";
+import { failureText, isGone } from "../lib/errors.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 
 const mostOfOne = 256 * 1024;

@@ -5,10 +5,10 @@ import { newestLaunch, type ReadNote, readNotes, sessionOfNote } from "../contro
 import { Failure } from "../core/failure.ts";
 import { sameProcess } from "../core/process.ts";
 import { isSameSession, likeness } from "../core/session.ts";
-import { processesFrom } from "../observe/ancestors.ts";
 import type { Environment } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
 import { placeOf } from "../observe/place.ts";
+import { processesFrom } from "../observe/processes.ts";
 import { joinSelections, liveOnly, type Selection, type SelectionCriteria, selectIds } from "../observe/selection.ts";
 import type { Rows, SessionRow } from "./look.ts";
 import { statusWord } from "./session-json.ts";

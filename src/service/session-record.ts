@@ -1,8 +1,9 @@
 // The record of a session, and the error where it cannot be read.
 import { adapterNamed } from "../agents/registry.ts";
 import { Failure } from "../core/failure.ts";
+import { errorCode } from "../lib/errors.ts";
 import { findRecord, type RecordPlace } from "../observe/conversation.ts";
-import { errorCode, failureOf } from "../observe/failure.ts";
+import { failureOf } from "../observe/failure.ts";
 import { recordAt } from "../observe/records.ts";
 import type { SessionRow } from "./look.ts";
 

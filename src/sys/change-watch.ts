@@ -2,20 +2,17 @@
 // Register the watch first, then look, then wait: a change in between is not missed.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { hasCode, tryOr } from "../lib/errors.ts";
 import { noWriting, openInotify } from "./inotify.ts";
 import { callLinux } from "./libc.ts";
-import { openProcess, type ProcessHandle } from "./pidfd.ts";
+import { openProcess } from "./pidfd.ts";
 import { poll, runtimeFds } from "./poll.ts";
 import { openWatchers } from "./watchers.ts";
 
 export interface ChangeWatch {
   /** Watches a process for its exit. false: it is dead already; a zombie is dead. */
   process(pid: number): boolean;
-  /**
-   * Watches a file, or a folder for entries that are created, removed, renamed, or written to (only names for which
-   * `wantsWritten` is true). false: the path does not exist. Calling it again is cheap, and finds a file that replaced the
-   * first one at this path.
-   */
+  /** Watches a file, or the entries of a folder, and writes to those that `wantsWritten` accepts. false: no such path. */
   path(path: string, wantsWritten?: (name: string) => boolean): boolean;
   /**
    * Waits until something changed, at most `maxMs`; only one wait at a time. Quick changes are reported as one. A process
@@ -26,10 +23,7 @@ export interface ChangeWatch {
   close(): void;
 }
 
-/**
- * poll(2) blocks the whole thread. Signals, children and sockets of the runtime wake it; timers do not. So each sleep lasts
- * at most as long as the wait has lasted so far: a timer fires at most twice as late as it was set.
- */
+/** Timers do not wake poll(2). So each sleep is at most as long as the wait so far: a timer is at most twice as late. */
 const FIRST_SLICE_MS = 100;
 const BLIND_MS = 200;
 /** A runtime that is busy all the time would wake every poll: after this many turns only the time slice wakes it. */
@@ -88,7 +82,7 @@ export function openChangeWatch(): ChangeWatch {
       const known = processes.get(pid);
       // A process that exited stays registered until `next` has reported it.
       if (known !== undefined) return poll([known.fd], 0).length === 0;
-      const handle = openUnlessFull(pid);
+      const handle = tryOr("full", () => openProcess(pid), hasCode("EMFILE", "ENFILE"));
       if (handle === null) return false;
       if (handle === "full" || handle.fd === null) {
         blind = true;
@@ -128,16 +122,6 @@ export function openChangeWatch(): ChangeWatch {
 /** Watches the path or, if it does not exist yet, the nearest folder above it. Returns the path that is watched. */
 export function watchNearest(path: string, changes: ChangeWatch, wantsWritten?: (name: string) => boolean): string {
   return changes.path(path, wantsWritten) || path === "/" ? path : watchNearest(dirname(path), changes, noWriting);
-}
-
-function openUnlessFull(pid: number): ProcessHandle | "full" | null {
-  try {
-    return openProcess(pid);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "EMFILE" || error.code === "ENFILE"))
-      return "full";
-    throw error;
-  }
 }
 
 /** Lets the runtime handle its pending events. */

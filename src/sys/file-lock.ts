@@ -1,23 +1,19 @@
 // Kernel locks on files: takes flock(2) locks, and tests for the fcntl(2) record locks that SQLite uses.
-
 import { closeSync, constants, fstatSync, openSync, statSync } from "node:fs";
+import { errorWith, tryOr } from "../lib/errors.ts";
 import { callLibc, callLinux } from "./libc.ts";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 
-/**
- * Takes the lock on an open file without waiting. false: another holder has it. The kernel releases it with the last copy of
- * this descriptor: a child that inherited it holds the same lock. Opening the file again, even here, makes another holder.
- */
+/** false: another holder has the lock. A child inherits it with the descriptor; opening the file again makes another holder. */
 export function tryLock(fd: number): boolean {
   for (;;) {
     const called = callLibc((libc) => libc.flock(fd, LOCK_EX | LOCK_NB));
     if (called === null) throw new Error("found no flock(2) on this system");
     if (called.result === 0) return true;
-    const { code } = called;
-    if (code === "EAGAIN") return false;
-    if (code !== "EINTR") throw Object.assign(new Error(`flock of descriptor ${fd}: ${code}`), { code });
+    if (called.code === "EAGAIN") return false;
+    if (called.code !== "EINTR") throw errorWith(called.code, `flock of descriptor ${fd}: ${called.code}`);
   }
 }
 
@@ -25,16 +21,10 @@ const F_OFD_GETLK = 36;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
 
-/**
- * `struct flock` of 64-bit Linux begins with its type; zeros in the other fields mean the whole file and any process. The array is
- * larger than that, because Bun may move small arrays during an ffi call.
- */
+/** `struct flock` begins with its type; zeros mean the whole file. Larger, because Bun may move small arrays in an ffi call. */
 const flockWords = 2048;
 
-/**
- * Does any process, including this one, hold a record lock on any part of this file? null: unknown. /proc/locks has the same
- * information, but reading it takes 5 to 15 ms, and it omits locks of other pid namespaces.
- */
+/** Whether any process has a record lock on this file; null: unknown. /proc/locks is slow, and omits other pid namespaces. */
 export function hasRecordLock(path: string): boolean | null {
   const fd = process.platform === "linux" ? lastingDescriptor(path) : null;
   if (fd === null) return null;
@@ -46,10 +36,7 @@ export function hasRecordLock(path: string): boolean | null {
 
 const descriptors = new Map<string, number>();
 
-/**
- * A descriptor that stays open while the path names the same file: closing any descriptor of a file would release all record locks
- * that this process (SQLite in it) has on that file. null: the file does not exist or cannot be opened.
- */
+/** Stays open: closing any descriptor of a file releases all record locks that this process (SQLite in it) has on it. */
 function lastingDescriptor(path: string): number | null {
   const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
   const known = descriptors.get(path);
@@ -60,12 +47,7 @@ function lastingDescriptor(path: string): number | null {
     descriptors.delete(path);
   }
   if (facts?.isFile() !== true) return null;
-  try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-    descriptors.set(path, fd);
-    return fd;
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
+  const fd = tryOr(null, () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY));
+  if (fd !== null) descriptors.set(path, fd);
+  return fd;
 }

@@ -1,5 +1,6 @@
 // The process groups of our children. Each child leads its own kernel session, so that it can be killed with everything that it
 // started. A terminal's Ctrl-C does not reach it there, so this file forwards every signal that ends us.
+import { hasCode, tryOr } from "../lib/errors.ts";
 
 interface Group {
   leader: number;
@@ -103,11 +104,6 @@ function endGroup(group: Group): void {
   }, group.graceMs);
 }
 
-function signalGroup({ leader }: Group, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-leader, signal);
-  } catch (error) {
-    // ESRCH: the group is dead already. EPERM: macOS returns it for a group of zombies.
-    if (!(error instanceof Error && "code" in error && ["ESRCH", "EPERM"].includes(String(error.code)))) throw error;
-  }
-}
+/** ESRCH: the group is dead already. EPERM: macOS returns it for a group of zombies. */
+const signalGroup = ({ leader }: Group, signal: NodeJS.Signals): boolean =>
+  tryOr(false, () => process.kill(-leader, signal), hasCode("ESRCH", "EPERM"));

@@ -41,11 +41,7 @@ interface Result {
 }
 
 /** null: the C library was not found. */
-export function callLibc(what: (libc: Libc) => number): Result | null {
-  const { linux, darwin } = load();
-  if (linux !== null) return answer(linux.__errno_location(), () => what(linux));
-  return darwin === null ? null : answer(darwin.__error(), () => what(darwin));
-}
+export const callLibc = (what: (libc: Libc) => number): Result | null => callLinux(what) ?? callDarwin(what);
 
 /** null: not Linux, or the C library was not found. */
 export function callLinux(what: (libc: LinuxLibc) => number): Result | null {

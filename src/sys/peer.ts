@@ -21,18 +21,10 @@ export function peerOf(path: string): Peer {
   const fd = made.result;
   try {
     const connected = callLibc((libc) => libc.connect(fd, address.bytes, address.length));
-    switch (connected?.code) {
-      case "":
-        return isLinux ? linuxPeer(fd) : darwinPeer(fd);
-      case "ECONNREFUSED":
-      case "ENOENT":
-      case "ENOTSOCK":
-        return { kind: "not-listening" };
-      case "EAGAIN":
-        return { kind: "busy" };
-      default:
-        return { kind: "unknown", why: connected?.code ?? "" };
-    }
+    const code = connected?.code ?? "the C library was not found";
+    if (code === "") return isLinux ? linuxPeer(fd) : darwinPeer(fd);
+    if (["ECONNREFUSED", "ENOENT", "ENOTSOCK"].includes(code)) return { kind: "not-listening" };
+    return code === "EAGAIN" ? { kind: "busy" } : { kind: "unknown", why: code };
   } finally {
     closeSync(fd);
   }

@@ -1,6 +1,7 @@
 // Signals processes through a pidfd (Linux 5.3), or by pid on systems without pidfds.
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
+import { errorWith, hasCode, tryOr } from "../lib/errors.ts";
 import { callLinux } from "./libc.ts";
 
 /** A signal through a pidfd can never reach another process that got the same pid. */
@@ -20,19 +21,11 @@ export function openProcess(pid: number): ProcessHandle | null {
   const opened = systemCall(PIDFD_OPEN, pid, 0);
   if (opened === null) return openByPid(pid);
   if (opened.result >= 0) return heldBy(opened.result, pid);
-  switch (opened.code) {
-    // ENOENT: this is the id of a thread (Linux 6.18; EINVAL before).
-    case "ESRCH":
-    case "ENOENT":
-      return null;
-    // An old kernel, or a sandbox that does not allow the call.
-    case "ENOSYS":
-    case "EINVAL":
-    case "EPERM":
-      return openByPid(pid);
-    default:
-      throw failure("pidfd_open", pid, opened.code);
-  }
+  // ENOENT: this is the id of a thread (Linux 6.18; EINVAL before).
+  if (["ESRCH", "ENOENT"].includes(opened.code)) return null;
+  // An old kernel, or a sandbox that does not allow the call.
+  if (["ENOSYS", "EINVAL", "EPERM"].includes(opened.code)) return openByPid(pid);
+  throw failure("pidfd_open", pid, opened.code);
 }
 
 function heldBy(fd: number, pid: number): ProcessHandle {
@@ -56,29 +49,12 @@ function heldBy(fd: number, pid: number): ProcessHandle {
 }
 
 function openByPid(pid: number): ProcessHandle | null {
-  if (!isThere(pid)) return null;
+  // EPERM: it exists and belongs to another user.
+  if (!tryOr(true, () => kill(pid, 0), hasCode("EPERM"))) return null;
   return { pid, fd: null, signal: (name) => kill(pid, numberOf(name)), close: () => {} };
 }
 
-function isThere(pid: number): boolean {
-  try {
-    return kill(pid, 0);
-  } catch (error) {
-    // It exists and belongs to another user.
-    if (error instanceof Error && "code" in error && error.code === "EPERM") return true;
-    throw error;
-  }
-}
-
-function kill(pid: number, signal: number): boolean {
-  try {
-    process.kill(pid, signal);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ESRCH") return false;
-    throw error;
-  }
-}
+const kill = (pid: number, signal: number): boolean => tryOr(false, () => process.kill(pid, signal), hasCode("ESRCH"));
 
 /** The type allows signals that this system does not have. Signal 0 would do nothing and look like success. */
 function numberOf(name: NodeJS.Signals): number {
@@ -88,7 +64,7 @@ function numberOf(name: NodeJS.Signals): number {
 }
 
 const failure = (call: string, pid: number, code: string): Error =>
-  Object.assign(new Error(`${call} of process ${pid}: ${code}`), { code });
+  errorWith(code, `${call} of process ${pid}: ${code}`);
 
 // These numbers are the same on all architectures.
 const PIDFD_SEND_SIGNAL = 424;

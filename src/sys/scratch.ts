@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { errorCode, errorWith, isError, tryOr } from "../lib/errors.ts";
 import { tryLock } from "./file-lock.ts";
 import { isOnlyOurs } from "./trusted-folders.ts";
 
@@ -29,7 +30,9 @@ export function openScratch(): Scratch {
   // mkdtemp adds six letters or digits.
   const isOurs = (name: string): boolean =>
     name.startsWith(prefix) && /^[A-Za-z0-9]{6}$/.test(name.slice(prefix.length));
-  for (const name of readdirSync(base)) if (isOurs(name)) removeIfLeft(join(base, name));
+  // If a folder cannot be removed, the next command tries again.
+  for (const name of readdirSync(base))
+    if (isOurs(name)) tryOr(undefined, () => removeIfLeft(join(base, name)), isError);
   return scratchIn(base, prefix);
 }
 
@@ -42,8 +45,7 @@ function temporaryFolder(): string {
       isOnlyOurs(realpathSync(folder)),
   );
   if (found !== undefined) return found;
-  const message = `no safe temporary folder: other users can replace files in ${tmpdir()}`;
-  throw Object.assign(new Error(message), { code: "EPERM" });
+  throw errorWith("EPERM", `no safe temporary folder: other users can replace files in ${tmpdir()}`);
 }
 
 /** A person's folder may have a name like ours. A folder is ours only if it contains this file. */
@@ -53,17 +55,14 @@ function scratchIn(base: string, name: string): Scratch {
   for (;;) {
     const folder = mkdtempSync(join(base, name));
     const lock = take(folder);
-    // null: another command has just removed the new folder.
-    if (lock !== null) {
-      closeSync(openSync(join(folder, marker), "wx", 0o600));
-      return {
-        folder,
-        remove: () => {
-          rmSync(folder, { recursive: true, force: true });
-          closeSync(lock);
-        },
-      };
-    }
+    // Another command has just removed the new folder.
+    if (lock === null) continue;
+    closeSync(openSync(join(folder, marker), "wx", 0o600));
+    const remove = (): void => {
+      rmSync(folder, { recursive: true, force: true });
+      closeSync(lock);
+    };
+    return { folder, remove };
   }
 }
 
@@ -74,23 +73,18 @@ function take(folder: string): number | null {
     fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     if (tryLock(fd) && lstatSync(folder, { throwIfNoEntry: false })?.ino === fstatSync(fd).ino) return fd;
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (errorCode(error) !== "ENOENT") throw error;
   }
   if (fd !== null) closeSync(fd);
   return null;
 }
 
 function removeIfLeft(folder: string): void {
-  try {
-    const stat = lstatSync(folder);
-    const isPrivate = stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o777) === 0o700;
-    const lock = isPrivate ? take(folder) : null;
-    if (lock === null) return;
-    if (lstatSync(join(folder, marker), { throwIfNoEntry: false })?.isFile() === true)
-      rmSync(folder, { recursive: true, force: true });
-    closeSync(lock);
-  } catch (error) {
-    // The folder stays; the next command tries again.
-    if (!(error instanceof Error)) throw error;
-  }
+  const stat = lstatSync(folder);
+  const isPrivate = stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o777) === 0o700;
+  const lock = isPrivate ? take(folder) : null;
+  if (lock === null) return;
+  if (lstatSync(join(folder, marker), { throwIfNoEntry: false })?.isFile() === true)
+    rmSync(folder, { recursive: true, force: true });
+  closeSync(lock);
 }

@@ -5,7 +5,7 @@ import { holdGroup } from "./groups.ts";
 export interface CommandOptions {
   cwd: string;
   /** Default: our own environment. */
-  env?: Readonly<Record<string, string | undefined>>;
+  env?: Variables;
   /** The deadline: the program is killed with its process group. */
   maxMs: number;
   /** Time between SIGTERM and SIGKILL, for a program that must remove its lock files. */
@@ -33,10 +33,7 @@ const roundMs = 20;
 /** How long to wait after SIGKILL: a process that waits for a dead disk does not die of it. */
 const dieMs = 100;
 
-/**
- * Runs a program without a terminal until it exits, and returns what it printed. Does not wait for a grandchild that left the
- * group and keeps a pipe open, nor for a program that cannot be killed.
- */
+/** Runs a program without a terminal. Does not wait for a grandchild that keeps a pipe open, nor for an unkillable program. */
 export async function runCommand(command: readonly string[], options: CommandOptions): Promise<CommandAnswer> {
   const { cwd, env, maxMs, graceMs = 0, maxBytes = defaultMaxBytes, input } = options;
   const stdin = input === undefined ? "ignore" : new TextEncoder().encode(input);
@@ -49,36 +46,28 @@ export async function runCommand(command: readonly string[], options: CommandOpt
   child.unref();
   const { promise: unwanted, resolve: giveUp } = Promise.withResolvers<"late" | "too much output">();
   const timer = setTimeout(() => giveUp("late"), maxMs);
-  const [out, err] = [child.stdout, child.stderr].map((stream) => new Intake(stream, maxBytes, giveUp));
+  const stdout = new Intake(child.stdout, maxBytes, giveUp);
+  const stderr = new Intake(child.stderr, maxBytes, giveUp);
   try {
     const exited = child.exited.then(() => null);
     const gaveUp = await Promise.race([exited, unwanted]);
     if (gaveUp !== null) {
       group.end();
       await Promise.race([exited, Bun.sleep(graceMs + dieMs)]);
-    } else await Promise.all([out?.drained(), err?.drained()]);
-    return answerOf(out?.text() ?? "", err?.text() ?? "", gaveUp, child.exitCode, options);
+    } else await Promise.all([stdout.drained(), stderr.drained()]);
+    const [out, said] = [stdout.text(), stderr.text()];
+    const why = {
+      late: `no answer within ${Math.round(maxMs / 100) / 10} s`,
+      "too much output": `more than ${Math.round(maxBytes / 1024 / 1024)} MB of output`,
+    };
+    const err = gaveUp === null ? said : `${said}${said === "" || said.endsWith("\n") ? "" : "\n"}${why[gaveUp]}\n`;
+    return { status: gaveUp === null ? child.exitCode : null, out, err, text: `${out}${err}`, gaveUp };
   } finally {
     clearTimeout(timer);
     group.release();
-    out?.letGo();
-    err?.letGo();
+    stdout.letGo();
+    stderr.letGo();
   }
-}
-
-function answerOf(
-  out: string,
-  said: string,
-  gaveUp: CommandAnswer["gaveUp"],
-  exitCode: number | null,
-  { maxMs, maxBytes = defaultMaxBytes }: CommandOptions,
-): CommandAnswer {
-  const why = {
-    late: `no answer within ${Math.round(maxMs / 100) / 10} s`,
-    "too much output": `more than ${Math.round(maxBytes / 1024 / 1024)} MB of output`,
-  };
-  const err = gaveUp === null ? said : `${said}${said === "" || said.endsWith("\n") ? "" : "\n"}${why[gaveUp]}\n`;
-  return { status: gaveUp === null ? exitCode : null, out, err, text: `${out}${err}`, gaveUp };
 }
 
 /** Collects stdout or stderr of a child. */
@@ -124,56 +113,50 @@ class Intake {
 
 const ignoreClosedPipe = (): void => {};
 
-/**
- * A child in its own kernel session. Until we reap it, no other process can get its pid. No deadline: agents of the demo and their
- * tools run as long as their scripts say, and the demo ends them.
- */
-export interface DetachedProcess {
+type Variables = Readonly<Record<string, string | undefined>>;
+
+interface ChildPlace {
+  cwd: string;
+  env: Variables;
+}
+
+export interface SpawnedHolder {
   pid: number;
   exited: Promise<number>;
+}
+
+/** A child in its own kernel session. No deadline: the demo ends its agents and their tools. */
+export interface DetachedProcess extends SpawnedHolder {
   kill(signal: NodeJS.Signals): void;
 }
 
-export function spawnDetached(
-  command: readonly string[],
-  options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
-): DetachedProcess {
-  return Bun.spawn([...command], { ...options, detached: true, stdio: ["ignore", "ignore", "ignore"] });
-}
+export const spawnDetached = (command: readonly string[], place: ChildPlace): DetachedProcess =>
+  Bun.spawn([...command], { ...place, detached: true, stdio: ["ignore", "ignore", "ignore"] });
 
-/**
- * The same, with a pipe for its output. Signals have their default effect, also those that we ignore. No deadline: it is a hook,
- * and the caller ends the whole kernel session of a hook at its time limit.
- */
+/** The same, with a pipe for its output. No deadline: it is a hook, and the caller ends its kernel session at its time limit. */
 export function spawnPiped(
   command: readonly string[],
-  options: { cwd: string; env: Readonly<Record<string, string>> },
-): { pid: number; exited: Promise<number>; output: AsyncIterable<Uint8Array> } {
-  const child = Bun.spawn([...command], { ...options, detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  place: ChildPlace,
+): SpawnedHolder & { output: AsyncIterable<Uint8Array> } {
+  const child = Bun.spawn([...command], { ...place, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   return { pid: child.pid, exited: child.exited, output: child.stdout };
 }
 
-/**
- * Starts a process in its own kernel session and does not wait for it. It inherits our descriptor as number 3, with the lock on it.
- * No deadline: it runs a hook, keeps the hook's time limit itself, and outlives us on purpose.
- */
-export function spawnFree(
-  command: readonly string[],
-  options: { env: Readonly<Record<string, string>>; inherits: number | null },
-): void {
+/** A hook that outlives us and keeps its time limit itself: no deadline. It inherits our descriptor as number 3, with its lock. */
+export function spawnFree(command: readonly string[], options: { env: Variables; inherits: number | null }): void {
   const { env, inherits } = options;
-  const stdio = ["ignore", "ignore", "ignore", ...(inherits === null ? [] : [inherits])] as const;
-  Bun.spawn([...command], { cwd: "/", env, detached: true, stdio: [...stdio] }).unref();
+  const inherited = inherits === null ? [] : [inherits];
+  const child = Bun.spawn([...command], {
+    ...{ cwd: "/", env, detached: true },
+    stdio: ["ignore", "ignore", "ignore", ...inherited],
+  });
+  child.unref();
 }
 
 /** Runs an agentctl command in the foreground, where Ctrl-C reaches it, and waits for its exit. */
-export async function showCommand(
-  command: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-  maxMs: number,
-): Promise<void> {
-  const stdio = ["ignore", "inherit", "inherit"] as const;
-  await Bun.spawn([...command], { env, stdio: [...stdio], timeout: maxMs, killSignal: "SIGKILL" }).exited;
+export async function showCommand(command: readonly string[], env: Variables, maxMs: number): Promise<void> {
+  const limits = { timeout: maxMs, killSignal: "SIGKILL" } as const;
+  await Bun.spawn([...command], { env, stdio: ["ignore", "inherit", "inherit"], ...limits }).exited;
 }
 
 export interface HeldFiles {
@@ -183,27 +166,16 @@ export interface HeldFiles {
   stderr: number;
 }
 
-export interface SpawnedHolder {
-  pid: number;
-  exited: Promise<number>;
-}
-
-/**
- * Starts a holder in its own kernel session and does not wait for it. `tied`: its descriptor 4 is closed when we exit. No deadline:
- * a holder lives as long as its agent, and enforces `--max-time` itself.
- */
+/** No deadline: a holder lives as long as its agent, and enforces `--max-time`. `tied`: its descriptor 4 closes when we exit. */
 export function spawnHolder(
   command: readonly string[],
-  options: { cwd: string; env: Readonly<Record<string, string | undefined>>; files: HeldFiles; tied: boolean },
+  { files, tied, ...place }: ChildPlace & { files: HeldFiles; tied: boolean },
 ): SpawnedHolder {
-  const { cwd, env, files, tied } = options;
-  const stdio = [
-    files.stdin ?? "ignore",
-    files.stdout,
-    files.stderr,
-    ...(tied ? (["ignore", "pipe"] as const) : []),
-  ] as const;
-  const child = Bun.spawn([...command], { cwd, env, detached: true, stdio: [...stdio] });
+  const tie = tied ? (["ignore", "pipe"] as const) : [];
+  const child = Bun.spawn([...command], {
+    ...{ ...place, detached: true },
+    stdio: [files.stdin ?? "ignore", files.stdout, files.stderr, ...tie],
+  });
   child.unref();
   return child;
 }
@@ -216,16 +188,10 @@ export interface ShellEnd {
   text: string;
 }
 
-/**
- * A person's shell command, in its own kernel session. No deadline: the person waits for it, and only the person knows how long it
- * may take. The caller ends it at Ctrl-C.
- */
-export function spawnShell(
-  command: string,
-  options: { cwd: string; env: Readonly<Record<string, string | undefined>> },
-): { pid: number; ended: Promise<ShellEnd> } {
+/** A person's shell command. No deadline: only the person knows how long it may take. The caller ends it at Ctrl-C. */
+export function spawnShell(command: string, place: ChildPlace): { pid: number; ended: Promise<ShellEnd> } {
   const shell = ["/bin/sh", "-c", `exec 2>&1\n${command}`];
-  const child = Bun.spawn(shell, { ...options, detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const child = Bun.spawn(shell, { ...place, detached: true, stdio: ["ignore", "pipe", "ignore"] });
   let text = "";
   const listen = async (): Promise<void> => {
     const decoder = new TextDecoder();
@@ -244,10 +210,7 @@ export function spawnShell(
 const maxText = 1024 * 1024;
 const drainMs = 200;
 
-/**
- * Starts a shell that only has the folder as its working directory, so that other commands see that the folder is in use. It exits
- * on `leave`, or when we exit, because then its input ends.
- */
+/** A shell that works in the folder, so that others see that it is in use. It exits on `leave`, or when we exit. */
 export function standIn(folder: string): { leave(): void } {
   const words = ["/bin/sh", "-c", "read -r _", "agentctl: a launch is about to start here"];
   const child = Bun.spawn(words, { cwd: folder, env: {}, detached: true, stdio: ["pipe", "ignore", "ignore"] });

@@ -2,6 +2,7 @@
 import { constants, copyFileSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { errorWith, requireRegularFile } from "../lib/errors.ts";
 import { hasRecordLock } from "./file-lock.ts";
 import { openScratch } from "./scratch.ts";
 
@@ -119,7 +120,7 @@ function connect(location: string, stamp: string | null): OpenDatabase {
 function openCopy(path: string, stamp: string | null): OpenDatabase {
   // A plain connection would create an index and leave it there.
   if (sizeOfCopy(path) > maxCopiedBytes)
-    throw Object.assign(new Error("too large to copy, and the index of its log is missing"), { code: "EFBIG" });
+    throw errorWith("EFBIG", "too large to copy, and the index of its log is missing");
   const scratch = openScratch();
   try {
     const copy = join(scratch.folder, "copy.db");
@@ -144,11 +145,10 @@ const addressOf = (path: string, option: string): string =>
 /** Throws if it is not a regular file: opening a pipe would wait for its writer. */
 function stampOf(path: string): string {
   const stat = statSync(path, { bigint: true });
-  if (stat.isDirectory()) throw Object.assign(new Error("a folder where a file should be"), { code: "EISDIR" });
-  if (!stat.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
+  requireRegularFile(stat);
   const log = statSync(`${path}-wal`, { bigint: true, throwIfNoEntry: false });
   for (const extra of [log, statSync(`${path}-journal`, { throwIfNoEntry: false })])
     if (extra !== undefined && !extra.isFile() && !extra.isDirectory())
-      throw Object.assign(new Error("the log or journal beside it is not a regular file"), { code: "ENXIO" });
+      throw errorWith("ENXIO", "the log or journal beside it is not a regular file");
   return [stat, log].map((each) => `${each?.ino} ${each?.size} ${each?.mtimeNs}`).join("\n");
 }

@@ -1,5 +1,6 @@
 // Reads standard input and other descriptors to their end, and one line that a person types.
 import { readSync } from "node:fs";
+import { errorCode } from "../lib/errors.ts";
 
 /** null: longer than `maxBytes`. */
 export function readToEnd(fd: number, maxBytes: number): Buffer | null {
@@ -27,7 +28,7 @@ function readSome(fd: number, chunk: Buffer): number {
     try {
       return readSync(fd, chunk, 0, chunk.length, null);
     } catch (error) {
-      const code = error instanceof Error && "code" in error ? error.code : "";
+      const code = errorCode(error);
       if (code === "EOF") return 0;
       if (code !== "EAGAIN") throw error;
       // Another program left the descriptor in non-blocking mode, and there is no input yet.

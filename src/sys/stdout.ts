@@ -21,10 +21,7 @@ export type Control = keyof typeof controls;
 
 let seal: string | null = null;
 
-/**
- * A control sequence inside a text. It is written as a name after a random seal, which is new in every process and never printed.
- * So no text from elsewhere can contain a control sequence, not even a color.
- */
+/** A control sequence in a text: its name after a random seal that is never printed, so no text from elsewhere has one. */
 export function sealed(control: Control): string {
   seal ??= `\x1f${crypto.randomUUID()}:`;
   return `${seal}${control}\x1f`;

@@ -1,14 +1,12 @@
 // Decides in which folders no other user can replace our files.
 import { lstatSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { tryOr } from "../lib/errors.ts";
 
 const writableByOthers = 0o022;
 const sticky = 0o1000;
 
-/**
- * `folder` must be a real path. It and all folders above it must belong to us or to root, and may be writable by others only if they
- * are sticky. The owner of a sticky folder can replace everything in it, so the owner must not be another user.
- */
+/** `folder` must be a real path. Root and we may own it and the folders above it. Others may write only where it is sticky. */
 export function isOnlyOurs(folder: string): boolean {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
   if (stat === undefined || !stat.isDirectory() || !trustedOwners().has(stat.uid)) return false;
@@ -32,11 +30,4 @@ function isRootKnown(): boolean {
 
 const overflowUid = (): number => Number(kernelText("/proc/sys/kernel/overflowuid") ?? "65534");
 
-function kernelText(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    return null;
-  }
-}
+const kernelText = (path: string): string | null => tryOr(null, () => readFileSync(path, "utf8"));

@@ -1,5 +1,6 @@
 // Watches files and folders on systems without inotify, with the runtime's own watchers.
 import { type FSWatcher, statSync, watch } from "node:fs";
+import { isError, tryOr } from "../lib/errors.ts";
 
 export interface Watchers {
   watch(path: string, wantsWritten: (name: string) => boolean): "watched" | "absent" | "refused";
@@ -29,17 +30,14 @@ export function openWatchers(): Watchers {
       }
       if (watchers.get(path)?.identity === identity) return "watched";
       drop(path);
-      try {
-        const watcher = watch(path, (event, name) => {
-          if (event === "rename" || name === null || !isFolder || wantsWritten(name)) ring();
-        });
-        watcher.on("error", () => drop(path));
-        watchers.set(path, { identity, watcher });
-        return "watched";
-      } catch (error) {
-        if (!(error instanceof Error)) throw error;
-        return "refused";
-      }
+      const onChange = (event: string, name: string | null): void => {
+        if (event === "rename" || name === null || !isFolder || wantsWritten(name)) ring();
+      };
+      const watcher = tryOr(null, () => watch(path, onChange), isError);
+      if (watcher === null) return "refused";
+      watcher.on("error", () => drop(path));
+      watchers.set(path, { identity, watcher });
+      return "watched";
     },
     async rung(maxMs) {
       if (!pending)

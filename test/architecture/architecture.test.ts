@@ -73,10 +73,8 @@ describe("imports", () => {
 
   test("the command line calls control, observe and agents only through the service; hidden commands are no front door", () => {
     expect(commandsImporting("control/|agents/|observe/(?!failure\\.ts)")).toEqual([]);
-    // The text of a system error, for files that a person names.
-    expect(commandsImporting("observe/failure").sort()).toEqual(
-      ["compare", "demo", "prompt", "sweep"].map((name) => `src/cli/${name}.ts`),
-    );
+    // Turns any error into a failure, for the file that a person names.
+    expect(commandsImporting("observe/failure")).toEqual(["src/cli/compare.ts"]);
   });
 
   test("the command line uses types of core, failures and exit codes: rules are in the service", () => {
@@ -217,7 +215,7 @@ describe("a file is opened", () => {
       [
         // /proc.
         ...[
-          "src/observe/memory-maps.ts",
+          "src/observe/open-files.ts",
           "src/observe/mounts.ts",
           "src/observe/ports.ts",
           "src/observe/processes.linux.ts",
@@ -259,6 +257,7 @@ test("src/lib has these files and no domain words", () => {
   expect(lib.map(({ path }) => basename(path)).sort()).toEqual([
     "atomic-file.ts",
     "deadline.ts",
+    "errors.ts",
     "jsonl.ts",
     "width.ts",
   ]);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readMachineId } from "../../src/observe/other-hosts.ts";
+import { readMachineId } from "../../src/observe/observe.ts";
 import { binary, type List, TestHome } from "./test-home.ts";
 
 const machineId = readMachineId();

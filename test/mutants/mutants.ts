@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant("the later version of a message of Gemini is ignored", 'listIn(fields, "toolCalls").map($status)', "[]"),
   mutant("a part of an id is the id", "$idIn === undefined ? $file.subject : withFile($$$)", "$file.subject"),
-  mutant("a record without an id is ignored", "throw Object.assign($$$);", 'return "";', "idOf"),
+  mutant("a record without an id is ignored", "throw errorWith($$$);", 'return "";', "idOf"),
   mutant(
     "a record that may belong to several sessions belongs to none",
     "$id.startsWith($begins)",
@@ -244,7 +244,7 @@ export const mutants: readonly Mutant[] = [
   mutant("a record without a known id belongs to no process", "!hasNameless($$$)", "true"),
   mutant(
     "a server is asked without the directories of its sessions",
-    "$whole.get($key) ?? { ...$outlined, rows: [], ...$read, names: $names }",
+    "$whole.get($key) ?? { ...$outlined, rows: [], ...$read, names }",
     "{ ...$outlined, rows: [] }",
   ),
   mutant("the starter of Qwen is an agent", 'baseName($script) === "cli.js" ? "agent" : "helper"', '"agent"'),
@@ -302,7 +302,7 @@ export const mutants: readonly Mutant[] = [
   mutant("stderr is printed as it is", "writeAll(2, printable($text));", "writeAll(2, $text);"),
   mutant("the mark of our own escape sequences can be guessed", "crypto.randomUUID()", '""', "sealed"),
   mutant("bytes reach a terminal as they are", "isTerminal(1) ? readable($text) : $text", "$text"),
-  mutant("a note of another user is believed", "if ($file.uid !== ownUid) throw $error;", ""),
+  mutant("a note of another user is believed", "if (!$owners.includes($file.uid)) throw $error;", ""),
   mutant("a folder that others can write to is used", "($stat.mode & writableByOthers) === 0", "true"),
   mutant("a page is written through a symbolic link", "$there?.isSymbolicLink() === true", "false", "writeOver"),
 

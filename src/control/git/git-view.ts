@@ -4,7 +4,7 @@
 import { lstatSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { deadlineIn } from "../../lib/deadline.ts";
-import { failureText, isGone } from "../../observe/failure.ts";
+import { failureText, isGone } from "../../lib/errors.ts";
 import { readWhole, withFile } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { openScratch } from "../../sys/scratch.ts";

@@ -1,7 +1,7 @@
 // Runs git with arguments, in the given repository whatever the caller's environment says. `git` is for reading: it runs no
 // program that the repository names, and uses no network. `gitAsPerson` is for acting: filters and hooks run as usual.
 import { Failure } from "../../core/failure.ts";
-import { errorCode } from "../../observe/failure.ts";
+import { errorCode } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { runCommand } from "../../sys/spawn.ts";
 

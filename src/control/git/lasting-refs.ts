@@ -1,7 +1,7 @@
 // Which commits still have a ref after a worktree and its branch are removed, and how a branch is deleted without losing commits.
 
 import { join } from "node:path";
-import { tryOr } from "../../observe/failure.ts";
+import { tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
 import { adminFolders, listWorktrees } from "../worktrees/admin-folder.ts";
 import { git } from "./git.ts";

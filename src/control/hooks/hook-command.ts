@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isLive } from "../../core/process.ts";
 import { deadlineIn, within } from "../../lib/deadline.ts";
-import { isGone, tryOr } from "../../observe/failure.ts";
+import { isGone, tryOr } from "../../lib/errors.ts";
 import { readProcesses } from "../../observe/processes.ts";
 import { spawnPiped } from "../../sys/spawn.ts";
 import { endInRounds } from "../end-processes.ts";

@@ -3,7 +3,7 @@
 import { fieldsOf, textIn } from "../../agents/fields.ts";
 import { isLive, type ProcessIdentity, sameProcess } from "../../core/process.ts";
 import { writeFileAtomically } from "../../lib/atomic-file.ts";
-import { isError, tryOr } from "../../observe/failure.ts";
+import { isError, tryOr } from "../../lib/errors.ts";
 import { readWhole } from "../../observe/files.ts";
 import { withOwnFile } from "../../observe/own-files.ts";
 import { readProcess } from "../../observe/processes.ts";

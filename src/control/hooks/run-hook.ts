@@ -5,7 +5,7 @@ import { adapters } from "../../agents/registry.ts";
 import { launchOf } from "../../core/family.ts";
 import { isSameSession, type Session, type SessionList } from "../../core/session.ts";
 import { deadlineIn, pause } from "../../lib/deadline.ts";
-import { failureText, isError, isGone, tryOr } from "../../observe/failure.ts";
+import { failureText, isError, isGone, tryOr } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { listSessions } from "../../observe/observe.ts";
 import { readProcess } from "../../observe/processes.ts";

@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { Failure } from "../../core/failure.ts";
 import type { Notice } from "../../core/notice.ts";
-import { failureText } from "../../observe/failure.ts";
+import { failureText } from "../../lib/errors.ts";
 import { type Environment, readSettings } from "../../observe/homes.ts";
 import { git, gitAsPerson } from "../git/git.ts";
 import { deleteBranch } from "../git/lasting-refs.ts";

@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { UnfinishedWork } from "../../core/keep-reason.ts";
-import { errorCode, failureText, isGone, tryOr } from "../../observe/failure.ts";
+import { errorCode, failureText, isGone, tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { gitText } from "../git/git.ts";

@@ -2,7 +2,7 @@
 // the state of every file, so that only files that were seen are deleted.
 import { chmodSync, lstatSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
 import { Failure } from "../../core/failure.ts";
-import { failureText, isGone } from "../../observe/failure.ts";
+import { failureText, isGone } from "../../lib/errors.ts";
 import { mountPoints } from "../../observe/mounts.ts";
 import { realLocation } from "./admin-folder.ts";
 

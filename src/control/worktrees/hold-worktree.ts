@@ -4,7 +4,7 @@ import { closeSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
 import { Failure } from "../../core/failure.ts";
 import { type ProcessIdentity, sameProcess } from "../../core/process.ts";
-import { errorCode, failureText, tryOr } from "../../observe/failure.ts";
+import { errorCode, failureText, tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
 import { readProcess } from "../../observe/processes.ts";
 

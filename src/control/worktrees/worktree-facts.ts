@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Obstacle } from "../../core/keep-reason.ts";
 import { isLive, type ProcessRow } from "../../core/process.ts";
 import type { Session } from "../../core/session.ts";
-import { tryOr } from "../../observe/failure.ts";
+import { tryOr } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { openBelow } from "../../observe/open-files.ts";
 import { placeOf } from "../../observe/place.ts";

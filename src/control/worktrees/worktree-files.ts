@@ -2,7 +2,7 @@
 
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode, failureText, isGone } from "../../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { CannotTell, gitFact } from "../git/git-fact.ts";
 import { realLocation } from "./admin-folder.ts";

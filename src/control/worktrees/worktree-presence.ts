@@ -3,7 +3,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Absence } from "../../core/keep-reason.ts";
-import { errorCode, failureText, isGone } from "../../observe/failure.ts";
+import { errorCode, failureText, isGone } from "../../lib/errors.ts";
 import { mayHang, mountTable } from "../../observe/mounts.ts";
 import { adminNamedBy, type WorktreeEntry } from "./admin-folder.ts";
 

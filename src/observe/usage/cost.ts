@@ -2,11 +2,7 @@
 import type { Tokens } from "../../core/evidence.ts";
 import type { Counts } from "./tally.ts";
 
-/** The counts of a session with their cost. */
-export interface Counted {
-  tokens: Tokens | null;
-  denied: number | null;
-  costUsd: number | null;
+export interface Counted extends Omit<Counts, "byModel"> {
   costSource: "agent" | "estimated" | null;
 }
 

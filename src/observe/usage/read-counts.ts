@@ -6,7 +6,7 @@ import { type Bytes, eachLineWith, endOfLines, type Needle, needleOf, type Read,
 import { compileSoon } from "../../sys/compiler.ts";
 import { hashOf } from "../../sys/hash.ts";
 import { type ConversationEntry, entriesForward, type RecordPlace, readHistory } from "../conversation.ts";
-import { closeFile, findFiles } from "../files.ts";
+import { closedAfter, findFiles } from "../files.ts";
 import { type FoundRecord, openRecord, parseJson } from "../records.ts";
 import { type CountsFolder, type RecordKey, readSaved, type SavedCounts, save } from "./saved-counts.ts";
 import { addLine, type Counts, countsOf, isOlder, newTally, type Tally } from "./tally.ts";
@@ -93,17 +93,14 @@ function tallyOf(
   tools: CountingTools,
   keys: Keys,
 ): Tally {
-  const open = openRecord(file);
-  try {
+  return closedAfter(openRecord(file), ({ bytes, size }) => {
     // An assembled record is in memory already.
-    if (cache !== null && typeof open.bytes === "number" && open.size >= cache.leastBytes)
-      return continuedTally(adapter, { agent: adapter.agent, path: file.path }, open.bytes, cache, tools, keys);
+    if (cache !== null && typeof bytes === "number" && size >= cache.leastBytes)
+      return continuedTally(adapter, { agent: adapter.agent, path: file.path }, bytes, cache, tools, keys);
     const tally = newTally();
-    addLines(tally, adapter, [open.bytes, 0, open.size], tools.read);
+    addLines(tally, adapter, [bytes, 0, size], tools.read);
     return tally;
-  } finally {
-    closeFile(open);
-  }
+  });
 }
 
 /** Continues where the last count of this record ended, if the record is unchanged up to there. */

@@ -2,10 +2,11 @@
 import { join } from "node:path";
 import type { Tokens } from "../../core/evidence.ts";
 import { writeFileAtomically } from "../../lib/atomic-file.ts";
+import { tryOr } from "../../lib/errors.ts";
 import { readChunk } from "../../lib/jsonl.ts";
 import { hashOf } from "../../sys/hash.ts";
 import { ownBuild } from "../../sys/self.ts";
-import { errorCode, tryOr } from "../failure.ts";
+import type { OpenFile } from "../files.ts";
 import { cacheFolder, type Environment, wantsCache } from "../homes.ts";
 import { distrustOf, withOwnFile } from "../own-files.ts";
 import { foldOlder, type OlderUsage, type Tally, type Usage } from "./tally.ts";
@@ -52,20 +53,15 @@ const hashLength = hashOf("").length;
 
 /** null: nothing saved, or not exactly as this build saves it. */
 export function readSaved(cache: CountsFolder, record: RecordKey): SavedCounts | null {
-  try {
-    const bytes = withOwnFile(fileOf(cache, record), ({ bytes, size }) =>
-      readChunk(bytes, 0, Math.min(size, maxBytes)),
-    );
-    const text = bytes.subarray(hashLength);
-    if (bytes.toString("latin1", 0, hashLength) !== hashOf(text)) return null;
-    const [build, agent, path, state, older, rows] = JSON.parse(text.toString("utf8")) as SavedFile;
-    if (build !== cache.build || agent !== record.agent || path !== record.path) return null;
-    const { denied, costUsd, ...rest } = state;
-    return { ...rest, tally: { older: olderOf(older), usage: new Map(rows.map(usageOf)), denied, costUsd } };
-  } catch (error) {
-    if (error instanceof SyntaxError || errorCode(error) !== "") return null;
-    throw error;
-  }
+  const readStart = ({ bytes, size }: OpenFile): Buffer => readChunk(bytes, 0, Math.min(size, maxBytes));
+  const bytes = tryOr(Buffer.alloc(0), () => withOwnFile(fileOf(cache, record), readStart));
+  const text = bytes.subarray(hashLength);
+  if (bytes.toString("latin1", 0, hashLength) !== hashOf(text)) return null;
+  // The hash proves that agentctl wrote the text.
+  const [build, agent, path, state, older, rows] = JSON.parse(text.toString("utf8")) as SavedFile;
+  if (build !== cache.build || agent !== record.agent || path !== record.path) return null;
+  const { denied, costUsd, ...rest } = state;
+  return { ...rest, tally: { older: older && olderOf(older), usage: new Map(rows.map(usageOf)), denied, costUsd } };
 }
 
 /** The last writer wins. If the folder is not writable, the next count only takes longer. */
@@ -100,20 +96,13 @@ interface SavedOlder extends Pick<OlderUsage, "costUsd"> {
 }
 
 const savedOlder = ({ byModel, costUsd, hashes }: OlderUsage): SavedOlder => ({
-  byModel: [...byModel],
-  costUsd,
-  hashes: Buffer.from(hashes.buffer).toString("base64"),
+  ...{ byModel: [...byModel], costUsd, hashes: Buffer.from(hashes.buffer).toString("base64") },
 });
 
-function olderOf(written: SavedOlder | null): OlderUsage | null {
-  if (written === null) return null;
-  const { byModel, costUsd, hashes } = written;
-  return {
-    byModel: new Map(byModel),
-    costUsd,
-    hashes: new Uint32Array(new Uint8Array(Buffer.from(hashes, "base64")).buffer),
-  };
-}
+const olderOf = ({ byModel, costUsd, hashes }: SavedOlder): OlderUsage => ({
+  ...{ byModel: new Map(byModel), costUsd },
+  hashes: new Uint32Array(new Uint8Array(Buffer.from(hashes, "base64")).buffer),
+});
 
 type SavedUsage = [
   key: string,

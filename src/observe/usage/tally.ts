@@ -81,16 +81,14 @@ export function foldOlder(tally: Tally, newest: number): Tally {
   };
 }
 
-/**
- * Adds the tokens of subagents. Their refused calls and running costs are already in the session's own record. The tallies of
- * subagents must have all of their keys, and none of these may be an old key of the session.
- */
+/** Adds only the tokens of subagents: the session's record has the rest. Their keys must not be among its old keys. */
 export function countsOf(own: Tally, subagents: Iterable<Tally>): Counts & { denied: number } {
   const usage = new Map(own.usage);
   for (const subagent of subagents) for (const [key, used] of subagent.usage) usage.set(key, used);
   const byModel = addedByModel(own.older?.byModel ?? new Map(), usage.values());
   if (usage.size === 0) return { tokens: null, byModel, denied: own.denied, costUsd: own.costUsd };
-  const tokens = [...byModel.values()].reduce(added, nothing);
+  const tokens = { ...nothing };
+  for (const sum of byModel.values()) addTo(tokens, sum);
   const sum = addedCosts(own.older === null ? 0 : own.older.costUsd, usage.values());
   const costUsd = own.costUsd ?? (sum === null ? null : Math.round(sum * 1e6) / 1e6);
   return { tokens, byModel, denied: own.denied, costUsd };
@@ -101,14 +99,8 @@ function addedByModel(before: ReadonlyMap<string, Tokens>, usage: Iterable<Usage
   const byModel = new Map([...before].map(([model, tokens]) => [model, { ...tokens }]));
   for (const { tokens, model } of usage) {
     const sum = byModel.get(model ?? "");
-    if (sum === undefined) {
-      byModel.set(model ?? "", { ...tokens });
-      continue;
-    }
-    sum.input += tokens.input;
-    sum.output += tokens.output;
-    sum.cacheRead += tokens.cacheRead;
-    sum.cacheWrite += tokens.cacheWrite;
+    if (sum === undefined) byModel.set(model ?? "", { ...tokens });
+    else addTo(sum, tokens);
   }
   return byModel;
 }
@@ -122,12 +114,12 @@ function addedCosts(before: number | null, usage: Iterable<Usage>): number | nul
 
 const nothing: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
-const added = (a: Tokens, b: Tokens): Tokens => ({
-  input: a.input + b.input,
-  output: a.output + b.output,
-  cacheRead: a.cacheRead + b.cacheRead,
-  cacheWrite: a.cacheWrite + b.cacheWrite,
-});
+function addTo(sum: Tokens, { input, output, cacheRead, cacheWrite }: Tokens): void {
+  sum.input += input;
+  sum.output += output;
+  sum.cacheRead += cacheRead;
+  sum.cacheWrite += cacheWrite;
+}
 
 const isEqual = (a: Tokens, b: Tokens): boolean =>
   a.input === b.input && a.output === b.output && a.cacheRead === b.cacheRead && a.cacheWrite === b.cacheWrite;
