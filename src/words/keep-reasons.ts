@@ -1,5 +1,12 @@
 // Why a worktree is kept, and what a person can do about it.
-import type { Absence, KeepReason, KeepReasonCode, Obstacle, UnfinishedWork } from "../core/keep-reason.ts";
+import type {
+  Absence,
+  KeepReason,
+  KeepReasonCode,
+  Obstacle,
+  Uncertainty,
+  UnfinishedWork,
+} from "../core/keep-reason.ts";
 import { oneLine, someOf } from "../lib/width.ts";
 import { failureMessage } from "./failures.ts";
 
@@ -24,7 +31,7 @@ export function keepReasonText(reason: KeepReason): string {
     case "unfinished":
       return `${unfinished[reason.work]}${reason.name === null ? "" : `: ${reason.name}`}${reason.hasStash ? ", and has stashed changes away" : ""}`;
     case "unknown":
-      return `cannot tell what is in it: ${reason.detail}`;
+      return `cannot tell what is in it: ${uncertaintyText(reason)}`;
     case "uncommitted":
       return `${reason.paths.length} uncommitted ${reason.paths.length === 1 ? "file" : "files"}: ${someOf(reason.paths, mostPaths)}`;
     case "hidden":
@@ -38,7 +45,7 @@ export function keepReasonText(reason: KeepReason): string {
     case "inconsistent":
       return `git's data about it are inconsistent (git worktree repair ${reason.path})`;
     case "not-moved":
-      return `it cannot be moved out of the way: ${reason.detail}`;
+      return `it cannot be moved out of the way: ${reason.detail || "git worktree move failed"}`;
     case "unknown-to-git":
       return "git no longer knows it";
     case "moved-on":
@@ -110,6 +117,23 @@ function absenceText({ absence, path, detail }: Absence): string {
       return `the folder above it cannot be read: ${path}: ${detail}`;
     case "moved":
       return `its folder was moved to ${path} (git worktree repair ${path})`;
+  }
+}
+
+function uncertaintyText(why: Uncertainty): string {
+  switch (why.problem) {
+    case "git-failed":
+      return why.detail || `git ${why.command} failed`;
+    case "unexpected-answer":
+      return `git ${why.command} said ${why.detail}`;
+    case "unreadable":
+      return `${why.path || "its folder"}: ${why.detail}`;
+    case "processes-unreadable":
+      return `the process table cannot be read (${why.detail})`;
+    case "name-not-utf8":
+      return `the name of ${why.path} is not UTF-8, and it may be changed where git does not look`;
+    case "other-folder":
+      return `git takes ${why.path} for its folder (core.worktree)`;
   }
 }
 

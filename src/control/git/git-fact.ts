@@ -1,9 +1,18 @@
 // Answers of git that decide whether work may be removed. An answer with a warning does not count: git may have skipped a folder.
+import type { Uncertainty } from "../../core/keep-reason.ts";
+import { failureText } from "../../observe/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { git } from "./git.ts";
+import { commandIn, git } from "./git.ts";
 
-/** Git cannot tell, so nothing may be removed. */
-export class CannotTell extends Error {}
+/** Git or the file system cannot tell, so nothing may be removed. */
+export class CannotTell extends Error {
+  constructor(readonly why: Uncertainty) {
+    super(Object.values(why).join(" "));
+  }
+}
+
+export const unreadable = (path: string, error: unknown): CannotTell =>
+  new CannotTell({ problem: "unreadable", path, detail: failureText(error) });
 
 /**
  * Replacements and grafts change which commits seem to contain which. Garbage collection ignores them, so they must not count
@@ -22,6 +31,6 @@ export async function gitFact(
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const { ok, out, err } = await git(directory, args, env, { ...asGarbageCollectionSees, ...more });
-  if (!ok || err !== "") throw new CannotTell(err || `git ${args.find((word) => /^[a-z]/.test(word))} failed`);
+  if (!ok || err !== "") throw new CannotTell({ problem: "git-failed", command: commandIn(args).command, detail: err });
   return out;
 }

@@ -2,14 +2,14 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../core/failure.ts";
+import type { Notice } from "../../core/notice.ts";
 import type { Session } from "../../core/session.ts";
-import { someOf } from "../../lib/width.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { placeOf } from "../../observe/place.ts";
 import type { LaunchNote } from "../notes.ts";
 import { git, textOf } from "./git.ts";
 import { inView, type View } from "./git-view.ts";
-import { dirtySubmodules, filteredAmong, namesIn, untouchedAmong } from "./view-files.ts";
+import { dirtySubmodules, filteredAmong, lostByte, namesIn, untouchedAmong } from "./view-files.ts";
 
 export interface StartingCommit {
   place: string;
@@ -57,7 +57,7 @@ export interface SessionChanges {
 export async function changesSince(
   beginning: StartingCommit,
   env: Environment,
-): Promise<{ changes: SessionChanges; unshown: string[] }> {
+): Promise<{ changes: SessionChanges; unshown: Notice[] }> {
   const { place, commit } = beginning;
   const count = await git(place, ["rev-list", "--count", `${commit}..HEAD`], env);
   const { patch, unshown } = await patchSince(beginning, env, ["--numstat", "-z", "--no-renames"]);
@@ -71,8 +71,8 @@ export interface Patch {
   patch: string;
   /** Files that differ from the commit but were last written before the session began. They are not in the patch. */
   before: string[];
-  /** Changes that the patch lacks, because showing them would run a program that the repository names. */
-  unshown: string[];
+  /** Changes that the patch lacks. */
+  unshown: Notice[];
 }
 
 export async function patchSince(
@@ -100,7 +100,7 @@ async function patchIn(
   };
   const isBefore = (path: string): boolean => isOlder(join(place, path), at);
   const others = namesIn(await ask(["ls-files", "--others", "--exclude-standard", "-z"]));
-  const added = others.filter((path) => !path.includes(unreadable));
+  const added = others.filter((path) => !path.includes(lostByte));
   // New files are added to the index of the view: the index of the worktree stays as it is.
   const fromInput = ["--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"];
   const input = added.filter((path) => !isBefore(path)).join("\0");
@@ -120,22 +120,21 @@ async function patchIn(
   const before = known.filter(isBefore);
   const left = new Set([...before, ...untouched]);
   const patch = await ask([...diff, ...words, commit, "--", ...allBut(left)]);
-  const unshown = [
-    ...[...filters].map(([filter, paths]) => filterWords(filter, paths.filter((path) => !left.has(path)).length)),
-    listWords("uncommitted changes in submodules", await dirtySubmodules(view, env)),
-    listWords(
-      "files whose names are not UTF-8",
-      others.filter((path) => path.includes(unreadable)),
-    ),
-  ];
+  const submodules = await dirtySubmodules(view, env);
+  const nameless = others.filter((path) => path.includes(lostByte));
+  const unshown = [...filters].flatMap(([filter, paths]): Notice[] => {
+    const count = paths.filter((path) => !left.has(path)).length;
+    return count === 0 ? [] : [{ code: "filter-not-run", facts: { filter, count } }];
+  });
+  if (submodules.length > 0) unshown.push({ code: "submodules-not-shown", facts: { paths: submodules } });
+  if (nameless.length > 0) unshown.push({ code: "names-not-shown", facts: { paths: nameless } });
   return {
     patch,
     before: [...before.filter((path) => !untouched.has(path)), ...added.filter(isBefore)],
-    unshown: unshown.filter((text) => text !== null),
+    unshown,
   };
 }
 
-const maxNamed = 5;
 const maxWords = 1024 * 1024;
 
 /** Git takes excluded paths only as arguments, whose total size the kernel limits. */
@@ -145,17 +144,6 @@ function allBut(paths: ReadonlySet<string>): string[] {
     throw new Failure("too-many-older-files", { count: paths.size });
   return words;
 }
-
-/** This character replaces bytes that are not UTF-8. Git would not find a file by such a name. */
-const unreadable = "\uFFFD";
-
-const filterWords = (filter: string, files: number): string | null =>
-  files === 0
-    ? null
-    : `${files === 1 ? "1 file goes" : `${files} files go`} through the filter ${filter}, which agentctl does not run: shown as on disk`;
-
-const listWords = (what: string, names: readonly string[]): string | null =>
-  names.length === 0 ? null : `not in here: ${what}: ${someOf(names, maxNamed)}`;
 
 /** The kernel sets file times from its coarse clock, which may be one tick behind the clock that we read. */
 const tickMs = 10;

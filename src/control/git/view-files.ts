@@ -35,8 +35,7 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
   const untouched = new Set<string>();
   for (let found = entry.exec(facts); found !== null; found = entry.exec(facts)) {
     const [, path = "", ctime, mtime, size] = found;
-    // All bytes that are not UTF-8 became this character, so the name may mean another file.
-    if (path.includes("\ufffd")) continue;
+    if (path.includes(lostByte)) continue;
     const now = lstatSync(join(view.root, path), { bigint: true, throwIfNoEntry: false });
     if (now === undefined) continue;
     // The index has only the lower 32 bits of a size.
@@ -46,6 +45,9 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
   }
   return untouched;
 }
+
+/** Replaces bytes that are not UTF-8. A name with this character may mean another file, and git would not find a file by it. */
+export const lostByte = "\ufffd";
 
 const inIndex = (ns: bigint): string => `${ns / 1_000_000_000n}:${ns % 1_000_000_000n}`;
 

@@ -2,11 +2,11 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { UnfinishedWork } from "../../core/keep-reason.ts";
-import { errorCode, failureText, isGone, tryOr } from "../../observe/failure.ts";
+import { errorCode, isGone, tryOr } from "../../observe/failure.ts";
 import { readText } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { gitText } from "../git/git.ts";
-import { CannotTell, gitFact } from "../git/git-fact.ts";
+import { gitFact, unreadable } from "../git/git-fact.ts";
 import type { Repository } from "../git/repository.ts";
 import { isOurLock } from "./hold-worktree.ts";
 
@@ -175,7 +175,7 @@ function textsIn(path: string): string[] {
     return stat.isFile() && stat.size <= maxBytes ? [readText(path, "latin1")] : [];
   } catch (error) {
     if (isGone(error)) return [];
-    throw new CannotTell(`${path}: ${failureText(error)}`);
+    throw unreadable(path, error);
   }
 }
 
@@ -184,7 +184,7 @@ function namesIn(folder: string): string[] {
     return readdirSync(folder);
   } catch (error) {
     if (isGone(error) || errorCode(error) === "ENOTDIR") return [];
-    throw new CannotTell(`${folder}: ${failureText(error)}`);
+    throw unreadable(folder, error);
   }
 }
 

@@ -12,7 +12,7 @@ export interface FolderLook {
   bytes: number;
   repositories: { path: string; kind: "checked-out" | "bare" }[];
   mounts: string[];
-  unread: string[];
+  unread: { path: string; detail: string }[];
 }
 
 interface FolderEntry {
@@ -59,7 +59,7 @@ export function lookAtFolder(root: string): FolderLook {
       visit(below, device);
     } catch (error) {
       // A file that disappears during the walk cannot be lost; a folder that cannot be read can.
-      if (!isGone(error)) look.unread.push(`${shown(below) || "its folder"}: ${failureText(error)}`);
+      if (!isGone(error)) look.unread.push({ path: shown(below), detail: failureText(error) });
     }
   };
   visitSafely("", null);

@@ -29,7 +29,7 @@ export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {
     // The processes of a session are covered by the session.
     ...(live.length > 0 ? [] : standingReasons(standing)),
     ...(presence.kind === "out-of-reach" ? [{ ...presence, code: presence.kind }] : []),
-    ...(contents.known ? lostWith(contents) : [{ code: "unknown" as const, detail: contents.why }]),
+    ...(contents.known ? lostWith(contents) : [{ code: "unknown" as const, ...contents.why }]),
     ...(needsHolder && !isMerged && !isPushed
       ? [{ code: "commits" as const, ahead: facts.ahead, commit: facts.commit }]
       : []),

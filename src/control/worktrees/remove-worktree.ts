@@ -66,7 +66,7 @@ export async function removeWorktree(
     return await removeBranch(judged, gone, repository, rules);
   } catch (error) {
     held.release();
-    if (error instanceof CannotTell) throw kept(path, [{ code: "unknown", detail: error.message }]);
+    if (error instanceof CannotTell) throw kept(path, [{ code: "unknown", ...error.why }]);
     throw error;
   }
 }
@@ -115,7 +115,7 @@ async function moveAside(
   if (ok) return aside;
   // Git cannot move every worktree: not one with submodules. For a discard that is no obstacle.
   if (how === "discard" && !isThere(aside)) return path;
-  throw kept(path, [{ code: "not-moved", detail: err || "git worktree move failed" }]);
+  throw kept(path, [{ code: "not-moved", detail: err }]);
 }
 
 async function putBack(place: string, path: string, reason: unknown, { main, env }: Repository): Promise<void> {
@@ -173,8 +173,10 @@ async function looseCommits(
 
 function deleteUnchanged(path: string, place: string, look: FolderLook): void {
   const later = lookAtFolder(place);
-  const changed = [...differencesBetween(look, later), ...later.unread];
+  const changed = differencesBetween(look, later);
   if (changed.length > 0) throw kept(path, [{ code: "changed", paths: changed }]);
+  const [unread] = later.unread;
+  if (unread !== undefined) throw kept(path, [{ code: "unknown", problem: "unreadable", ...unread }]);
   openFolders(place, look);
   deleteSeen(place, look);
 }

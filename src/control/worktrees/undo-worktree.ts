@@ -18,7 +18,7 @@ export async function undoWorktree(made: MadeWorktree, stage: LaunchStage): Prom
     return await withLaunchLock(made.repository.env, () => undo(made, stage));
   } catch (error) {
     // The caller reports why the launch failed; this must not replace that error.
-    if (error instanceof CannotTell) return [{ code: "unknown", detail: error.message }];
+    if (error instanceof CannotTell) return [{ code: "unknown", ...error.why }];
     if (error instanceof Failure) return isKept(error) ? error.facts.reasons : [{ code: "failed", failure: error }];
     throw error;
   }

@@ -2,7 +2,7 @@
 // their size.
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import type { Obstacle } from "../../core/keep-reason.ts";
+import type { Obstacle, Uncertainty } from "../../core/keep-reason.ts";
 import { isLive, type ProcessRow } from "../../core/process.ts";
 import type { Session } from "../../core/session.ts";
 import { tryOr } from "../../observe/failure.ts";
@@ -58,7 +58,7 @@ export interface WorktreeFacts {
   standing: Standing[];
 }
 
-export type Contents = ({ known: true } & Files & AdminFacts) | { known: false; why: string };
+export type Contents = ({ known: true } & Files & AdminFacts) | { known: false; why: Uncertainty };
 
 export interface Standing {
   pid: number;
@@ -79,7 +79,7 @@ export interface Inhabitants {
 export function processesNow(callerPids: ReadonlySet<number>): Inhabitants {
   const none = { names: new Set<string>(), pids: new Set<number>(), environment: new Set<string>(), lockedFiles: [] };
   const table = readProcesses({ ...none, also: "ours" });
-  if (!table.ok) throw new CannotTell(`the process table cannot be read (${table.problem.detail.code})`);
+  if (!table.ok) throw new CannotTell({ problem: "processes-unreadable", detail: table.problem.detail.code });
   return { sessions: [], processes: table.value.rows, callerPids };
 }
 
@@ -165,7 +165,7 @@ async function contentsOf(
     const kept = admin === null ? nothingKept : await adminFacts(admin, env);
     return { known: true, ...files, ...kept, dirty: look === null ? kept.staged : files.dirty };
   } catch (error) {
-    if (error instanceof CannotTell) return { known: false, why: error.message };
+    if (error instanceof CannotTell) return { known: false, why: error.why };
     throw error;
   }
 }
