@@ -5,6 +5,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import { adapters } from "../agents/registry.ts";
 import { type Environment, realHome } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcesses } from "../observe/processes.ts";
 
 /** The holder has variables for its agent under names with this prefix, so that only the agent gets them. */
@@ -34,8 +35,7 @@ const runsCode =
 export function withoutOwnCode(env: Environment, agentPid: number): Environment {
   const suspects = Object.keys(env).filter((name) => runsCode.test(name));
   if (suspects.length === 0) return env;
-  const wish = { names: new Set<string>(), pids: new Set([agentPid]), environment: new Set(suspects), lockedFiles: [] };
-  const table = readProcesses(wish);
+  const table = readProcesses({ ...noDetails, pids: new Set([agentPid]), environment: new Set(suspects) });
   const agent = table.ok ? table.value.rows.find(({ identity }) => identity.pid === agentPid) : undefined;
   const given = agent?.detail?.env ?? {};
   return Object.fromEntries(

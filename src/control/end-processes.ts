@@ -1,11 +1,11 @@
 // Ends processes, with gentle signals first. Before every signal it opens a pidfd and checks the identity again, so that a reused
 // pid is never signalled.
 import { Failure } from "../core/failure.ts";
-import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
+import { isSuspended, type ProcessIdentity, type ProcessRow } from "../core/process.ts";
 import type { SpareReason } from "../core/reason.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { errorCode } from "../observe/failure.ts";
-import { readProcess } from "../observe/processes.ts";
+import { readIfLive } from "../observe/processes.ts";
 import { openChangeWatch } from "../sys/change-watch.ts";
 import { openProcess } from "../sys/pidfd.ts";
 
@@ -46,7 +46,7 @@ export async function endProcesses(targets: readonly ProcessToEnd[], signal?: Ab
     for (;;) {
       const still: EndCourse[] = [];
       for (const course of open) {
-        const row = course.look();
+        const row = readIfLive(course.process);
         if (row === null) report.ended.push({ process: course.process, by: course.sent });
         else if (course.isOver()) report.survivors.push({ row, why: course.refusal ?? stuck(row) });
         else still.push(course);
@@ -85,8 +85,8 @@ export function signalProcess(process: ProcessIdentity, signal: NodeJS.Signals):
   const handle = openProcess(process.pid);
   if (handle === null) return false;
   try {
-    const row = readProcess(process.pid);
-    if (row === null || !sameProcess(row.identity, process) || !isLive(row)) return false;
+    const row = readIfLive(process);
+    if (row === null) return false;
     const reached = handle.signal(signal);
     // A suspended process handles a signal only after SIGCONT.
     if (reached && isSuspended(row) && signal !== "SIGKILL") handle.signal("SIGCONT");
@@ -110,11 +110,6 @@ class EndCourse {
 
   get process(): ProcessIdentity {
     return this.target.process;
-  }
-
-  look(): ProcessRow | null {
-    const row = readProcess(this.process.pid);
-    return row !== null && isLive(row) && sameProcess(row.identity, this.process) ? row : null;
   }
 
   isOver = (): boolean =>

@@ -11,7 +11,7 @@ import { writeFileAtomically } from "../lib/atomic-file.ts";
 import { failureOf, isError, isGone, tryOr } from "../observe/failure.ts";
 import { findFiles, readWhole } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
-import { distrustOf, withOwnFile } from "../observe/own-files.ts";
+import { distrustOf, readOwnJson, withOwnFile } from "../observe/own-files.ts";
 import { type HookKind, type ReadHookRun, readHookRun } from "./hooks/hook-run.ts";
 
 export interface LaunchNote {
@@ -163,7 +163,7 @@ export const readNote = (env: Environment, id: string): ReadNote | null =>
   );
 
 function readNoteAt(env: Environment, path: string): ReadNote | null {
-  const note = parseNote(withOwnFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
+  const note = parseNote(readOwnJson(path, noteLimit));
   if (note === null) return null;
   const { startRun, exitRun } = launchFiles(env, note.id);
   const { start, exit } = note.hooks;

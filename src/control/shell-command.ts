@@ -3,6 +3,7 @@
 import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
 import { type ShellEnd, spawnShell } from "../sys/spawn.ts";
 import { withoutTags } from "./child-environment.ts";
@@ -29,9 +30,8 @@ export async function runShellCommand(
 const graceMs = 2_000;
 
 async function endAll(session: number, leader: ProcessIdentity | null, tag: string): Promise<void> {
-  const query = { names: new Set<string>(), pids: new Set<number>(), environment: new Set([tagName]), lockedFiles: [] };
   await endInRounds(() => {
-    const table = readProcesses({ ...query, also: "ours" });
+    const table = readProcesses({ ...noDetails, environment: new Set([tagName]), also: "ours" });
     return table.ok ? startedBy(session, leader, tag, table.value.rows.filter(isLive)) : [];
   }, graceMs);
 }

@@ -1,10 +1,11 @@
 // The processes above a process, nearest first.
 import { chainIn, type ProcessIdentity, type ProcessRow, withAncestors } from "../core/process.ts";
+import { noDetails } from "./process-query.ts";
 import { readProcess, readProcesses } from "./processes.ts";
 
 /** This process and those above it. Used to answer "which session am I in?". */
 export function processesFrom(pid: number): ProcessIdentity[] {
-  const table = readProcesses({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+  const table = readProcesses(noDetails);
   return table.ok ? chainIn(table.value, pid).map(({ identity }) => identity) : [];
 }
 

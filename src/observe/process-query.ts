@@ -1,6 +1,9 @@
 // Selects the processes whose details are read, and which details.
 import type { Adapter } from "../agents/adapter.ts";
 
+/** Reads the table without details of any process. */
+export const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
+
 export interface ProcessQuery {
   names: ReadonlySet<string>;
   pids: ReadonlySet<number>;

@@ -14,7 +14,7 @@ import {
   ownNamespaces,
   uidsIn,
 } from "./process-owner.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { noDetails, type ProcessQuery } from "./process-query.ts";
 
 /** The raw readings, so that a test can make any of them fail. Each throws as node:fs does. */
 export interface ProcFs {
@@ -91,8 +91,6 @@ export function readLinuxProcess(
   if (row === "foreign" || "code" in row) throw new Error(`/proc/${pid}/stat cannot be read`);
   return row;
 }
-
-const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
 
 function ownNamespace(proc: ProcFs): ProcessTable["namespace"] {
   try {

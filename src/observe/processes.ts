@@ -1,9 +1,9 @@
 // Reads the process table of this host.
 import { type ProblemDetail, type Reading, unread } from "../core/problem.ts";
-import type { ProcessRow, ProcessTable } from "../core/process.ts";
+import { isLive, type ProcessIdentity, type ProcessRow, type ProcessTable, sameProcess } from "../core/process.ts";
 import { darwinSystem } from "../sys/darwin.ts";
 import { DetailError } from "./failure.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { noDetails, type ProcessQuery } from "./process-query.ts";
 import { readDarwinProcesses } from "./processes.darwin.ts";
 import { readLinuxProcess, readLinuxProcesses } from "./processes.linux.ts";
 
@@ -22,7 +22,13 @@ export function readProcess(
 ): ProcessRow | null {
   if (process.platform === "linux") return readLinuxProcess(pid, details);
   const pids = new Set(details === "with details" ? [pid] : []);
-  const table = readProcesses({ names: new Set(), pids, environment: new Set(), lockedFiles: [] });
+  const table = readProcesses({ ...noDetails, pids });
   if (!table.ok) throw new DetailError(table.problem.detail);
   return table.value.rows.find((row) => row.identity.pid === pid) ?? null;
+}
+
+/** The process as it is now; null: it is dead, even if another process has its pid. */
+export function readIfLive(identity: ProcessIdentity): ProcessRow | null {
+  const row = readProcess(identity.pid);
+  return row !== null && isLive(row) && sameProcess(row.identity, identity) ? row : null;
 }

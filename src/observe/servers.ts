@@ -15,7 +15,7 @@ import { realHome } from "./homes.ts";
 import { mountTable } from "./mounts.ts";
 import { listenerAt } from "./own-socket.ts";
 import { portsOf } from "./ports.ts";
-import type { ProcessQuery } from "./process-query.ts";
+import { noDetails, type ProcessQuery } from "./process-query.ts";
 
 export type ProcessReader = (query: ProcessQuery) => Reading<ProcessTable>;
 
@@ -69,7 +69,7 @@ function findServers(adapter: Adapter, protocol: ServerProtocol, home: string, r
     if (Number.isNaN(pid)) return [{ address: path, process: null, startedAt: null, secret: null, stuck: busy }];
     // The name of the socket is the pid of its server. If another process listens there, the answer would be about neither.
     if (listener.kind === "listener" && listener.pid !== pid) return [];
-    table ??= readTable({ names: new Set(), pids: pidsIn(files), environment: new Set(), lockedFiles: [] });
+    table ??= readTable({ ...noDetails, pids: pidsIn(files) });
     const row = table.ok ? table.value.rows.find(({ identity }) => identity.pid === pid) : undefined;
     if (row === undefined || !isLive(row) || row.detail?.ours !== true || row.detail.confinement !== null) return [];
     const { identity, startedAt } = row;

@@ -9,6 +9,7 @@ import { tryOr } from "../../observe/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { openBelow } from "../../observe/open-files.ts";
 import { placeOf } from "../../observe/place.ts";
+import { noDetails } from "../../observe/process-query.ts";
 import { readProcesses } from "../../observe/processes.ts";
 import { git } from "../git/git.ts";
 import { CannotTell } from "../git/git-fact.ts";
@@ -77,8 +78,7 @@ export interface Inhabitants {
 }
 
 export function processesNow(callerPids: ReadonlySet<number>): Inhabitants {
-  const none = { names: new Set<string>(), pids: new Set<number>(), environment: new Set<string>(), lockedFiles: [] };
-  const table = readProcesses({ ...none, also: "ours" });
+  const table = readProcesses({ ...noDetails, also: "ours" });
   if (!table.ok) throw new CannotTell({ problem: "processes-unreadable", detail: table.problem.detail.code });
   return { sessions: [], processes: table.value.rows, callerPids };
 }
