@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { tryOr } from "../../observe/failure.ts";
 import { readText } from "../../observe/files.ts";
 import { adminFolders, listWorktrees } from "../worktrees/admin-folder.ts";
-import { git } from "./git.ts";
-import { CannotTell, gitFact } from "./git-fact.ts";
+import { CannotTell, git, gitFact } from "./git.ts";
 import { commonFolder, type Repository } from "./repository.ts";
 
 export interface Holders {

@@ -5,8 +5,7 @@ import type { UnfinishedWork } from "../../core/keep-reason.ts";
 import { errorCode, isGone, tryOr } from "../../observe/failure.ts";
 import { readText } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { gitText } from "../git/git.ts";
-import { gitFact, unreadable } from "../git/git-fact.ts";
+import { gitFact, gitText, unreadable } from "../git/git.ts";
 import type { Repository } from "../git/repository.ts";
 import { isOurLock } from "./hold-worktree.ts";
 

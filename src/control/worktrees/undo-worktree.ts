@@ -2,7 +2,7 @@
 import { Failure } from "../../core/failure.ts";
 import type { KeepReason } from "../../core/keep-reason.ts";
 import { deadlineIn, pause } from "../../lib/deadline.ts";
-import { CannotTell } from "../git/git-fact.ts";
+import { CannotTell } from "../git/git.ts";
 import { withLaunchLock } from "../launch-lock.ts";
 import type { MadeWorktree } from "./add-worktree.ts";
 import { reasonsToKeep } from "./reasons-to-keep.ts";

@@ -4,7 +4,7 @@ import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCode, isGone } from "../../observe/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { CannotTell, gitFact, unreadable } from "../git/git-fact.ts";
+import { CannotTell, gitFact, unreadable } from "../git/git.ts";
 import { lostByte } from "../git/view-files.ts";
 import { realLocation } from "./admin-folder.ts";
 import { type FolderLook, shown, type Times } from "./folder-contents.ts";
