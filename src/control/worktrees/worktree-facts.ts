@@ -83,8 +83,8 @@ export function processesNow(callerPids: ReadonlySet<number>): Inhabitants {
 }
 
 /**
- * `findInhabitants` is called after the worktrees are listed: the process that creates a worktree
- * is in it from the beginning. `only`: the path of the only worktree of interest.
+ * `findInhabitants` is called after the worktrees are listed: the process that creates a worktree is in it from the beginning.
+ * `only`: the path of the only worktree of interest.
  */
 export async function worktreeFacts(
   repository: Repository,
@@ -98,61 +98,36 @@ export async function worktreeFacts(
   const mainPath = isBare ? null : (entries[0]?.path ?? null);
   const inhabitants = await findInhabitants();
   const admins = adminFolders(commonFolder(repository));
-  const wanted = entries.filter((entry) => !entry.isBare && (only === null || entry.path === only));
+  const factsOf = async (entry: WorktreeEntry): Promise<WorktreeFacts> => {
+    const { path, commit, branch, isLocked } = entry;
+    const isMain = path === mainPath;
+    const admin = admins.get(realLocation(path)) ?? null;
+    const presence = presenceOf(entry, admin);
+    const look = presence.kind === "there" ? lookAtFolder(path) : null;
+    const [contents, counts, holders] = await Promise.all([
+      contentsOf(path, look, admin, env),
+      countsAgainst(against, commit, repository),
+      holdersOr(commit, branch === null ? [] : [branch], repository),
+    ]);
+    const others = entries.filter((other) => other !== entry).map((other) => other.path);
+    return {
+      ...{ path, branch, commit, isMain, presence, isLocked, admin, contents, ...counts, ...holders },
+      ...(isMain ? { isMerged: counts.ahead === 0 } : {}),
+      isOurs: path.startsWith(`${folderFor(main, env)}/`),
+      inside: isMain || look === null ? [] : foreignThingsIn(path, look, contents, admin, others),
+      isHalfRemoved: admin !== null && interruptedRemoval(admin) !== null,
+      bytes: look?.bytes ?? 0,
+      sessions: inhabitants.sessions.filter(({ cwd }) => placeOf(cwd) === path),
+      standing: look === null ? [] : standingIn(realLocation(path), inhabitants),
+    };
+  };
   return await Promise.all(
-    wanted.map((entry) =>
-      factsOf(entry, {
-        ...{ repository, against, inhabitants, isMain: entry.path === mainPath },
-        admin: admins.get(realLocation(entry.path)) ?? null,
-        others: entries.filter(({ path }) => path !== entry.path).map(({ path }) => path),
-      }),
-    ),
+    entries.filter(({ path, isBare: bare }) => !bare && (only === null || path === only)).map(factsOf),
   );
 }
 
-interface Circumstances {
-  repository: Repository;
-  against: string | null;
-  inhabitants: Inhabitants;
-  isMain: boolean;
-  admin: string | null;
-  others: readonly string[];
-}
-
-async function factsOf(entry: WorktreeEntry, circumstances: Circumstances): Promise<WorktreeFacts> {
-  const { repository, against, inhabitants, isMain, admin, others } = circumstances;
-  const { main, env } = repository;
-  const { path, commit, branch } = entry;
-  const presence = presenceOf(entry, admin);
-  const isThere = presence.kind === "there";
-  const look = isThere ? lookAtFolder(path) : null;
-  const [contents, counts, holders] = await Promise.all([
-    contentsOf(entry, look, admin, env),
-    countsAgainst(against, commit, repository),
-    holdersOr(commit, branch === null ? [] : [branch], repository),
-  ]);
-  return {
-    path,
-    branch,
-    commit,
-    isMain,
-    isOurs: path.startsWith(`${folderFor(main, env)}/`),
-    presence,
-    isLocked: entry.isLocked,
-    admin,
-    contents,
-    inside: isMain || look === null ? [] : foreignThingsIn(path, look, contents, admin, others),
-    isHalfRemoved: admin !== null && interruptedRemoval(admin) !== null,
-    ...counts,
-    ...(isMain ? { ...holders, isMerged: counts.ahead === 0 } : holders),
-    bytes: look?.bytes ?? 0,
-    sessions: inhabitants.sessions.filter(({ cwd }) => placeOf(cwd) === path),
-    standing: isThere ? standingIn(realLocation(path), inhabitants) : [],
-  };
-}
-
 async function contentsOf(
-  { path }: WorktreeEntry,
+  path: string,
   look: FolderLook | null,
   admin: string | null,
   env: Environment,
