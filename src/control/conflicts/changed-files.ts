@@ -8,8 +8,9 @@ import { entriesBackward, readHistory } from "../../observe/conversation.ts";
 import { errorCode } from "../../observe/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { recordAt } from "../../observe/records.ts";
+import { namesIn, plainStatus } from "../git/git.ts";
 import { inView } from "../git/git-view.ts";
-import { namesIn, plainStatus, statusIn } from "../git/view-files.ts";
+import { statusIn } from "../git/view-files.ts";
 import type { Live } from "./find-conflicts.ts";
 
 /** A repository that takes longer is skipped and reported: `list` must not wait for it. */

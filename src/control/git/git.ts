@@ -169,3 +169,12 @@ export function commandIn(args: readonly string[]): { options: readonly string[]
   while (args[at]?.startsWith("-")) at += args[at] === "-c" ? 2 : 1;
   return { options: args.slice(0, at), command: args[at] ?? "", words: args.slice(at + 1) };
 }
+
+/** The names in an answer to a command with `-z`. */
+export const namesIn = (answer: string): string[] => answer.split("\0").filter((name) => name !== "");
+
+/** Replaces bytes that are not UTF-8. A name with this character may mean another file, and git would not find a file by it. */
+export const lostByte = "\ufffd";
+
+/** Overrides settings that would hide new files. */
+export const plainStatus = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];

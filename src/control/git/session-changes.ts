@@ -7,9 +7,9 @@ import type { Session } from "../../core/session.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { placeOf } from "../../observe/place.ts";
 import type { LaunchNote } from "../notes.ts";
-import { git, textOf } from "./git.ts";
+import { git, lostByte, namesIn, textOf } from "./git.ts";
 import { inView, type View } from "./git-view.ts";
-import { dirtySubmodules, filteredAmong, lostByte, namesIn, untouchedAmong } from "./view-files.ts";
+import { dirtySubmodules, filteredAmong, untouchedAmong } from "./view-files.ts";
 
 export interface StartingCommit {
   place: string;
@@ -27,8 +27,7 @@ export async function beginningOf(
 ): Promise<StartingCommit> {
   const place = placeOf(note?.worktree ?? session.cwd);
   if (place === null) throw new Failure("place-unknown", {});
-  const isKnown = note?.commit != null && (await isCommit(note.commit, place, env));
-  if (note?.commit != null && isKnown)
+  if (note?.commit != null && (await git(place, ["cat-file", "-e", `${note.commit}^{commit}`], env)).ok)
     return { place, commit: note.commit, at: begunAt(session, note), isGuessed: false };
   const { ok, err } = await git(place, ["rev-parse", "--git-dir"], env);
   if (!ok) throw new Failure("changes-unknown", { place, detail: err });
@@ -44,9 +43,6 @@ export async function beginningOf(
 const begunAt = ({ startedAt, parent }: Session, note: LaunchNote): number =>
   Math.min(Date.parse(note.at), parent === null && startedAt !== null ? startedAt : Number.POSITIVE_INFINITY);
 
-const isCommit = async (commit: string, place: string, env: Environment): Promise<boolean> =>
-  (await git(place, ["cat-file", "-e", `${commit}^{commit}`], env)).ok;
-
 export interface SessionChanges {
   commits: number;
   files: number;
@@ -54,17 +50,15 @@ export interface SessionChanges {
   removed: number;
 }
 
-export async function changesSince(
-  beginning: StartingCommit,
-  env: Environment,
-): Promise<{ changes: SessionChanges; unshown: Notice[] }> {
+export async function changesSince(beginning: StartingCommit, env: Environment) {
   const { place, commit } = beginning;
   const count = await git(place, ["rev-list", "--count", `${commit}..HEAD`], env);
   const { patch, unshown } = await patchSince(beginning, env, ["--numstat", "-z", "--no-renames"]);
   const files = namesIn(patch);
   const sum = (column: 0 | 1): number => files.reduce((all, line) => all + (Number(line.split("\t")[column]) || 0), 0);
   const commits = count.ok ? Number(count.out.trim()) : 0;
-  return { changes: { commits, files: files.length, added: sum(0), removed: sum(1) }, unshown };
+  const changes: SessionChanges = { commits, files: files.length, added: sum(0), removed: sum(1) };
+  return { changes, unshown };
 }
 
 export interface Patch {
@@ -110,13 +104,10 @@ async function patchIn(
   const known = namesIn(await ask([...diff, ...names, commit, "--"]));
   const filters = await filteredAmong(known, view);
   const filtered = [...filters.values()].flat();
-  const inCommits = new Set(
-    filtered.length === 0 ? [] : namesIn(await ask([...diff, "--cached", ...names, commit, "--"])),
-  );
-  const untouched = await untouchedAmong(
-    filtered.filter((path) => !inCommits.has(path)),
-    view,
-  );
+  const cached = filtered.length === 0 ? "" : await ask([...diff, "--cached", ...names, commit, "--"]);
+  const inCommits = new Set(namesIn(cached));
+  const uncommitted = filtered.filter((path) => !inCommits.has(path));
+  const untouched = await untouchedAmong(uncommitted, view);
   const before = known.filter(isBefore);
   const left = new Set([...before, ...untouched]);
   const patch = await ask([...diff, ...words, commit, "--", ...allBut(left)]);

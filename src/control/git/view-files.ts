@@ -3,7 +3,17 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../observe/homes.ts";
-import { actingMs, askGitQuietly, commandIn, type GitAnswer, graceMs, textOf } from "./git.ts";
+import {
+  actingMs,
+  askGitQuietly,
+  commandIn,
+  type GitAnswer,
+  graceMs,
+  lostByte,
+  namesIn,
+  plainStatus,
+  textOf,
+} from "./git.ts";
 import { inView, isThere, type View } from "./git-view.ts";
 
 export async function gitInView(
@@ -40,8 +50,6 @@ export async function removeIfClean(directory: string, args: readonly string[], 
   const { options, command, words } = commandIn(args);
   return await remove([...options, command, ...words.slice(0, 1), "--force", ...words.slice(1)]);
 }
-
-export const namesIn = (list: string): string[] => list.split("\0").filter((name) => name !== "");
 
 /** The files to which the person's own git would apply a filter (like Git LFS), by the name of the filter. */
 export async function filteredAmong(paths: readonly string[], view: View): Promise<Map<string, string[]>> {
@@ -82,9 +90,6 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
   return untouched;
 }
 
-/** Replaces bytes that are not UTF-8. A name with this character may mean another file, and git would not find a file by it. */
-export const lostByte = "\ufffd";
-
 const inIndex = (ns: bigint): string => `${ns / 1_000_000_000n}:${ns % 1_000_000_000n}`;
 
 /**
@@ -124,5 +129,3 @@ export async function dirtySubmodules(view: View, env: Environment, depth = 0): 
   }
   return dirty;
 }
-
-export const plainStatus = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];

@@ -1,13 +1,11 @@
 // Decides whether a worktree may be removed: work that would be lost, and sessions and processes in it.
-import type { KeepReason, KeepReasonCode } from "../../core/keep-reason.ts";
+import type { KeepReason } from "../../core/keep-reason.ts";
 import type { Contents, Standing, WorktreeFacts } from "./worktree-facts.ts";
 
 /** These reasons prevent a removal even if a person wants to discard everything. */
-const finalCodes: ReadonlySet<KeepReasonCode> = new Set<KeepReasonCode>([
-  ...(["main", "locked", "session", "more-sessions", "inside", "modules", "out-of-reach"] as const),
-]);
+const finalCodes = ["main", "locked", "session", "more-sessions", "inside", "modules", "out-of-reach"];
 
-export const isFinal = ({ code }: KeepReason): boolean => finalCodes.has(code);
+export const isFinal = ({ code }: KeepReason): boolean => finalCodes.includes(code);
 
 /** No reasons: it may be removed. */
 export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {

@@ -4,8 +4,7 @@ import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCode, isGone } from "../../observe/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { CannotTell, gitFact, unreadable } from "../git/git.ts";
-import { lostByte } from "../git/view-files.ts";
+import { CannotTell, gitFact, lostByte, namesIn, plainStatus, unreadable } from "../git/git.ts";
 import { realLocation } from "./admin-folder.ts";
 import { type FolderLook, shown, type Times } from "./folder-contents.ts";
 
@@ -25,11 +24,13 @@ export interface Files {
 /** Throws if git or the file system cannot tell. */
 export async function filesIn(root: string, look: FolderLook, env: Environment): Promise<Files> {
   const [first] = look.unread;
-  const status = entriesIn(await ask(root, [...unconditional, "status", ...statusWords], env));
+  const status = namesIn(
+    await ask(root, [...unconditional, ...plainStatus, "--ignore-submodules=none", "--ignored=traditional"], env),
+  );
   if (first !== undefined) throw new CannotTell({ problem: "unreadable", ...first });
   const tracked = trackedIn(await ask(root, ["ls-files", "-v", "-s", "-z", "--debug"], env));
   const paths = (isWanted: (kind: string) => boolean): string[] =>
-    status.filter(({ kind }) => isWanted(kind)).map(({ path }) => path);
+    status.filter((line) => isWanted(line.slice(0, 2))).map((line) => line.slice(3));
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
   const byName = Map.groupBy(look.entries, ([below]) => shown(below));
@@ -61,17 +62,6 @@ const unconditional = [
   // Any warning keeps the worktree, so git must not warn about line endings.
   ...["-c", "core.safecrlf=false"],
 ];
-
-const statusWords = [
-  ...["--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none"],
-  "--ignored=traditional",
-];
-
-const entriesIn = (out: string): { kind: string; path: string }[] =>
-  out
-    .split("\0")
-    .filter((line) => line !== "")
-    .map((line) => ({ kind: line.slice(0, 2), path: line.slice(3) }));
 
 interface TrackedFile {
   path: string;
