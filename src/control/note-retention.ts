@@ -27,40 +27,25 @@ export interface Kept {
 
 const keptMs = 30 * 24 * 3_600_000;
 const keptBytes = 2 * 1024 ** 3;
+const keptFolders = ["launches", "logs"];
 
 export function keptLaunches(env: Environment, snapshot: Snapshot): Kept[] {
   const live = liveLaunches(snapshot);
-  return launchesOnDisk(env, readNotes(env).notes).map((kept) => {
-    const { id, note } = kept;
-    const endedAt = Math.max(kept.endedAt, note?.byHand === true ? stopOf(note, snapshot) : 0);
-    return {
-      ...kept,
-      endedAt,
-      inUse: live.has(id) || (note !== null && (isOpen(note, snapshot) || isExitHookOpen(note))),
-    };
+  const noted = new Map(readNotes(env).notes.map((note) => [note.id, note]));
+  return launchesOnDisk(env).map((kept) => {
+    const note = noted.get(kept.id) ?? null;
+    if (note === null) return { ...kept, inUse: live.has(kept.id) };
+    const sessions = snapshot.list.sessions.filter((session) => isSameSession(session, sessionOfNote(note)));
+    const isOpen = sessions.some(({ status }) => status.state !== "stopped");
+    // A session that agentctl did not launch has no file that is written at its end.
+    const stoppedAt = note.byHand === true ? (sessions[0]?.endedAt ?? 0) : 0;
+    const inUse = live.has(kept.id) || isOpen || isExitHookOpen(note);
+    return { ...kept, note, endedAt: Math.max(kept.endedAt, stoppedAt), inUse };
   });
 }
 
-/** A session that agentctl did not launch has no file that is written at its end. */
-const stopOf = (note: ReadNote, { list }: Snapshot): number =>
-  list.sessions.find((session) => isSameSession(session, sessionOfNote(note)))?.endedAt ?? 0;
-
-function launchesOnDisk(env: Environment, notes: readonly ReadNote[]): Omit<Kept, "inUse">[] {
-  const noted = new Map(notes.map((note) => [note.id, note]));
-  return [...launchFilesOf(env)].map(([id, files]) => ({
-    id,
-    note: noted.get(id) ?? null,
-    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-    endedAt: Math.max(...files.map(({ writtenAt }) => writtenAt)),
-  }));
-}
-
 /** Judges by the files alone, as if no launch were in use. */
-export const mayHaveExpired = (env: Environment, now: number): boolean =>
-  expired(
-    launchesOnDisk(env, []).map((kept) => ({ ...kept, inUse: false })),
-    now,
-  ).length > 0;
+export const mayHaveExpired = (env: Environment, now: number): boolean => expired(launchesOnDisk(env), now).length > 0;
 
 /** The launches that live processes name in their tags, and the launches of holders whose agent is just starting. */
 function liveLaunches({ table }: Snapshot): Set<string> {
@@ -71,9 +56,6 @@ function liveLaunches({ table }: Snapshot): Set<string> {
     }),
   );
 }
-
-const isOpen = (note: ReadNote, { list }: Snapshot): boolean =>
-  list.sessions.some((session) => isSameSession(session, sessionOfNote(note)) && session.status.state !== "stopped");
 
 /** Launches expire thirty days after their end, or if all take more than two gigabytes: oldest first, failed ones last. */
 export function expired(kept: readonly Kept[], now: number): Kept[] {
@@ -100,9 +82,9 @@ export function forgetExpired(env: Environment, snapshot: Snapshot, now: number)
 /** Also removes files of this launch that a crash left behind. */
 export function forgetKept(env: Environment, id: string): void {
   forgetLaunch(env, id);
-  for (const folder of ["launches", "logs"])
-    for (const name of namesIn(join(agentctlHome(env), folder)))
-      if (name.startsWith(`${id}.`)) forgetFile(join(agentctlHome(env), folder, name), Number.POSITIVE_INFINITY);
+  for (const folder of keptFolders.map((name) => join(agentctlHome(env), name)))
+    for (const name of namesIn(folder))
+      if (name.startsWith(`${id}.`)) forgetFile(join(folder, name), Number.POSITIVE_INFINITY);
 }
 
 /** agentctl needs its temporary files for milliseconds, and an agent reads its prompt and its variables at its start. */
@@ -133,7 +115,7 @@ function forgetFile(path: string, before: number): void {
 
 /** Folders that exist and cannot be listed. */
 export const unreadKept = (env: Environment): { source: string; detail: ProblemDetail }[] =>
-  ["launches", "logs"].flatMap((folder) => {
+  keptFolders.flatMap((folder) => {
     const source = join(agentctlHome(env), folder);
     const detail = distrustOfOwn(env, folder);
     if (detail !== null) return [{ source, detail }];
@@ -146,26 +128,18 @@ export const unreadKept = (env: Environment): { source: string; detail: ProblemD
     }
   });
 
-interface KeptFile {
-  bytes: number;
-  writtenAt: number;
-}
-
-function launchFilesOf(env: Environment): Map<string, KeptFile[]> {
-  const found = new Map<string, KeptFile[]>();
-  for (const folder of ["launches", "logs"].filter((name) => distrustOfOwn(env, name) === null))
+function launchesOnDisk(env: Environment): Kept[] {
+  const found = new Map<string, Kept>();
+  for (const folder of keptFolders.filter((name) => distrustOfOwn(env, name) === null))
     for (const name of namesIn(join(agentctlHome(env), folder))) {
       const id = name.slice(0, 36);
-      const file = isUuid(id) ? statOf(join(agentctlHome(env), folder, name)) : null;
-      if (file !== null) found.set(id, [...(found.get(id) ?? []), file]);
+      const file = isUuid(id) ? tryOr(null, () => statSync(join(agentctlHome(env), folder, name))) : null;
+      if (file === null) continue;
+      const kept = found.get(id) ?? { id, note: null, bytes: 0, endedAt: 0, inUse: false };
+      const endedAt = Math.max(kept.endedAt, file.mtimeMs);
+      found.set(id, { ...kept, bytes: kept.bytes + file.blocks * 512, endedAt });
     }
-  return found;
+  return [...found.values()];
 }
 
 const namesIn = (folder: string): string[] => tryOr([], () => readdirSync(folder));
-
-const statOf = (path: string): KeptFile | null =>
-  tryOr(null, () => {
-    const { blocks, mtimeMs } = statSync(path);
-    return { bytes: blocks * 512, writtenAt: mtimeMs };
-  });

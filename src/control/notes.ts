@@ -2,7 +2,7 @@
 // are derived: a note never creates a row and never changes a status.
 import { fsyncSync, unlinkSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { fieldsOf, isUuid, textIn } from "../agents/fields.ts";
+import { fieldsIn, fieldsOf, isUuid, textIn } from "../agents/fields.ts";
 import { type Permission, permissions } from "../agents/invocation.ts";
 import { Failure } from "../core/failure.ts";
 import type { Problem, ProblemDetail } from "../core/problem.ts";
@@ -165,13 +165,12 @@ export const readNote = (env: Environment, id: string): ReadNote | null =>
 function readNoteAt(env: Environment, path: string): ReadNote | null {
   const note = parseNote(readOwnJson(path, noteLimit));
   if (note === null) return null;
-  const { startRun, exitRun } = launchFiles(env, note.id);
-  const { start, exit } = note.hooks;
+  const { startRun, exitRun, exit } = launchFiles(env, note.id);
   const hookRuns = {
-    start: start === null ? null : readHookRun(startRun),
-    exit: exit === null ? null : readHookRun(exitRun),
+    start: note.hooks.start === null ? null : readHookRun(startRun),
+    exit: note.hooks.exit === null ? null : readHookRun(exitRun),
   };
-  return { ...note, exit: readExit(env, note.id), hookRuns };
+  return { ...note, exit: readExit(exit), hookRuns };
 }
 
 function parseNote(value: unknown): LaunchNote | null {
@@ -180,28 +179,24 @@ function parseNote(value: unknown): LaunchNote | null {
   const text = (key: string) => textIn(fields, key);
   const [id, agent, home, session, at] = [text("id"), text("agent"), text("home"), text("session"), text("at")];
   if (id === null || !isUuid(id) || agent === null || home === null || at === null) return null;
-  const labels: Record<string, string> = {};
-  for (const [key, label] of Object.entries(fieldsOf(fields["labels"]) ?? {}))
-    if (typeof label === "string") labels[key] = label;
+  const labels = Object.fromEntries(
+    Object.entries(fieldsIn(fields, "labels")).filter(
+      (entry): entry is [string, string] => typeof entry[1] === "string",
+    ),
+  );
   const permission = permissions.find((each) => each === fields["permission"]) ?? null;
   const [name, group, prompt, launchedBy] = [text("name"), text("group"), text("prompt"), text("launchedBy")];
   const [spec, worktree, commit] = [text("spec"), text("worktree"), text("commit")];
-  const wished = fieldsOf(fields["hooks"]) ?? {};
+  const wished = fieldsIn(fields, "hooks");
   const hooks = { start: textIn(wished, "start"), exit: textIn(wished, "exit") };
   const facts = { name, group, labels, permission, prompt, launchedBy, spec, worktree, commit, hooks };
   return { id, agent, home, session, at, ...facts, ...(fields["byHand"] === true ? { byHand: true } : {}) };
 }
 
-// The agent is still running, or its holder was killed.
-const readExit = (env: Environment, id: string): ReadNote["exit"] =>
-  tryOr(
-    null,
-    () => {
-      const text = withOwnFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
-      return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
-    },
-    isError,
-  );
+function readExit(path: string): ReadNote["exit"] {
+  const text = tryOr("", () => withOwnFile(path, (file) => readWhole(file, 64).toString("latin1")), isError);
+  return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
+}
 
 /** True for a launched process that has released its session and is about to exit: it has no other session. */
 export function hasReleasedSession(

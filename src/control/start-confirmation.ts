@@ -5,8 +5,9 @@ import type { Adapter } from "../agents/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
 import { linesForward } from "../lib/jsonl.ts";
-import { isError, isGone, tryOr } from "../observe/failure.ts";
+import { isError, tryOr } from "../observe/failure.ts";
 import { ownUid } from "../observe/files.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
 import { findRecords } from "../observe/record-names.ts";
 import { parseJson, recordAt } from "../observe/records.ts";
@@ -160,12 +161,9 @@ export class StartConfirmation {
 
   private agents(): ProcessRow[] {
     const { environment, processNames, role } = this.adapter;
-    const table = readProcesses({
-      names: new Set(processNames),
-      pids: new Set(),
-      environment: new Set([...environment, "AGENTCTL_TAG_SID"]),
-      lockedFiles: [this.adapter],
-    });
+    const names = new Set(processNames);
+    const wanted = new Set([...environment, "AGENTCTL_TAG_SID"]);
+    const table = readProcesses({ ...noDetails, names, environment: wanted, lockedFiles: [this.adapter] });
     if (!table.ok) return [];
     return table.value.rows.filter(
       (row) =>
@@ -186,12 +184,7 @@ export class StartConfirmation {
   }
 }
 
-const fileState = (path: string): string | null =>
-  tryOr(
-    null,
-    () => {
-      const { size, mtimeMs, ino } = statSync(path);
-      return `${ino} ${size} ${mtimeMs}`;
-    },
-    isGone,
-  );
+function fileState(path: string): string | null {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs}`;
+}

@@ -170,12 +170,9 @@ class StopRun {
       env: agentEnvironment(env, this.adapter, session.home),
       maxMs: this.options.graceMs,
     });
-    if (status !== 0)
-      throw new Failure("own-stop-failed", {
-        command: [this.adapter.command, ...words].join(" "),
-        detail: text.trim(),
-      });
-    return null;
+    if (status === 0) return null;
+    const command = [this.adapter.command, ...words].join(" ");
+    throw new Failure("own-stop-failed", { command, detail: text.trim() });
   }
 
   /** Its server has agreed to end the turn, but has not done it yet. */
