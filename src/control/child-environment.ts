@@ -14,13 +14,10 @@ export const keptForAgent = "AGENTCTL_TAG_SET_";
 /** Removes the tags of launches, and the variables by which agents mark the programs in their sessions. */
 export function withoutTags(env: Environment): Record<string, string> {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(env))
-    if (
-      value !== undefined &&
-      !key.startsWith("AGENTCTL_TAG") &&
-      !adapters.some((each) => each.invocation.scrubbed.test(key))
-    )
-      kept[key] = value;
+  for (const [key, value] of Object.entries(env)) {
+    const isTag = key.startsWith("AGENTCTL_TAG") || adapters.some(({ invocation }) => invocation.scrubbed.test(key));
+    if (value !== undefined && !isTag) kept[key] = value;
+  }
   return kept;
 }
 

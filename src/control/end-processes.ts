@@ -1,6 +1,7 @@
 // Ends processes, with gentle signals first. Before every signal it opens a pidfd and checks the identity again, so that a reused
 // pid is never signalled.
 import { Failure } from "../core/failure.ts";
+import type { Leftover } from "../core/family.ts";
 import { isSuspended, type ProcessIdentity, type ProcessRow } from "../core/process.ts";
 import type { SpareReason } from "../core/reason.ts";
 import { unlessAborted } from "../lib/deadline.ts";
@@ -20,20 +21,10 @@ export interface ProcessToEnd {
   steps: readonly SignalStep[];
 }
 
-export interface Ended {
-  process: ProcessIdentity;
-  /** null: it exited before a signal was sent. */
-  by: NodeJS.Signals | null;
-}
-
-export interface Survivor {
-  row: ProcessRow;
-  why: SpareReason;
-}
-
 export interface EndReport {
-  ended: Ended[];
-  survivors: Survivor[];
+  /** `by`: the last signal; null: the process exited before a signal was sent. */
+  ended: { process: ProcessIdentity; by: NodeJS.Signals | null }[];
+  survivors: Leftover[];
 }
 
 /** Ends several at once, each by its own steps. After an abort no more signals are sent. */

@@ -13,15 +13,7 @@ import { selectIds } from "../observe/selection.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./agent-program.ts";
 import { agentEnvironment } from "./child-environment.ts";
-import {
-  type Ended,
-  type EndReport,
-  endProcesses,
-  type ProcessToEnd,
-  type SignalStep,
-  type Survivor,
-  stuck,
-} from "./end-processes.ts";
+import { type EndReport, endProcesses, type ProcessToEnd, type SignalStep, stuck } from "./end-processes.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 import { interruptServed } from "./talk-to-server.ts";
 import { waitFor } from "./wait.ts";
@@ -56,13 +48,11 @@ export type StopResult =
   | "unknown"
   | "failed";
 
-export interface StopReport {
+export interface StopReport extends EndReport {
   result: StopResult;
   /** The session now. null: it has no record and no process. */
   session: Session | null;
-  ended: Ended[];
   leftovers: Leftover[];
-  survivors: Survivor[];
   /** The answer of its server or its supervisor. */
   said: RequestAnswer | null;
   /** Why its server or its supervisor could not be asked. */
@@ -129,8 +119,8 @@ const sessionVariables = new Map(
 class StopRun {
   private readonly adapter: Adapter;
   private readonly family: Family;
-  private readonly ended: Ended[] = [];
-  private readonly survivors: Survivor[] = [];
+  private readonly ended: EndReport["ended"] = [];
+  private readonly survivors: EndReport["survivors"] = [];
   /** Every process that we tried to end for this session. */
   private readonly wanted: ProcessRow[] = [];
   private said: RequestAnswer | null = null;

@@ -16,7 +16,7 @@ export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {
   const inIt: KeepReason[] = [
     ...live
       .slice(0, maxNamed)
-      .map(({ agent, id, status }) => ({ code: "session" as const, agent, id, state: status.state })),
+      .map(({ agent, id, status: { state } }) => ({ code: "session" as const, agent, id, state })),
     ...(live.length > maxNamed ? [{ code: "more-sessions" as const, count: live.length - maxNamed }] : []),
   ];
   if (isMain) return [{ code: "main" }, ...inIt];
@@ -54,9 +54,7 @@ function standingReasons(standing: readonly Standing[]): KeepReason[] {
   // If the caller is in it, this command runs in it, too: report only the caller.
   const named = standing.filter(({ role }) => role !== "self" || standing.every((each) => each.role !== "caller"));
   return [
-    ...named
-      .slice(0, maxNamed)
-      .map(({ pid, name, role, file }) => ({ code: "standing" as const, pid, name, role, file })),
+    ...named.slice(0, maxNamed).map((each) => ({ code: "standing" as const, ...each })),
     ...(named.length > maxNamed ? [{ code: "more-standing" as const, count: named.length - maxNamed }] : []),
   ];
 }

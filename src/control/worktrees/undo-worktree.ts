@@ -30,7 +30,12 @@ async function undo(made: MadeWorktree, stage: LaunchStage): Promise<readonly Ke
   if (facts === null) return [{ code: "unknown-to-git" }];
   const rules: RemovalRules = {
     how: "keep-all-work",
-    accepts: (reason, now) => isNoWork(reason, now, made, stage),
+    // At its base commit it has no commits of its own, and new files of a setup are not work.
+    accepts: ({ code }, { commit, contents }) => {
+      if (code === "commits") return commit === base;
+      if (code !== "uncommitted" || stage === "agent" || !contents.known) return false;
+      return contents.dirty.every((file) => contents.untracked.includes(file));
+    },
     known: [base],
     branchOf: () => (isNewBranch ? branch : null),
   };
@@ -41,18 +46,6 @@ async function undo(made: MadeWorktree, stage: LaunchStage): Promise<readonly Ke
   if (others.length + moved.length > 0) throw kept(path, [...moved, ...others]);
   await removeWorktree(facts, repository, rules);
   return null;
-}
-
-/** At its base commit it has no commits of its own, and new files of a setup are not work. */
-function isNoWork(
-  { code }: KeepReason,
-  { commit, contents }: WorktreeFacts,
-  { base }: MadeWorktree,
-  stage: LaunchStage,
-): boolean {
-  if (code === "commits") return commit === base;
-  if (code !== "uncommitted" || stage === "agent" || !contents.known) return false;
-  return contents.dirty.every((path) => contents.untracked.includes(path));
 }
 
 const patienceMs = 1_000;

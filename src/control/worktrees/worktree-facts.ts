@@ -12,6 +12,7 @@ import { placeOf } from "../../observe/place.ts";
 import { noDetails } from "../../observe/process-query.ts";
 import { readProcesses } from "../../observe/processes.ts";
 import { CannotTell, git } from "../git/git.ts";
+import { isThere } from "../git/git-view.ts";
 import { type Holders, holdersOf } from "../git/lasting-refs.ts";
 import { commonFolder, type Repository } from "../git/repository.ts";
 import { folderFor } from "./add-worktree.ts";
@@ -22,7 +23,6 @@ import {
   adminNamedBy,
   listWorktrees,
   realLocation,
-  type WorktreeEntry,
 } from "./admin-folder.ts";
 import { type FolderLook, lookAtFolder } from "./folder-contents.ts";
 import { interruptedRemoval } from "./hold-worktree.ts";
@@ -98,7 +98,7 @@ export async function worktreeFacts(
   const mainPath = isBare ? null : (entries[0]?.path ?? null);
   const inhabitants = await findInhabitants();
   const admins = adminFolders(commonFolder(repository));
-  const factsOf = async (entry: WorktreeEntry): Promise<WorktreeFacts> => {
+  const factsOf = async (entry: (typeof entries)[number]): Promise<WorktreeFacts> => {
     const { path, commit, branch, isLocked } = entry;
     const isMain = path === mainPath;
     const admin = admins.get(realLocation(path)) ?? null;
@@ -114,7 +114,7 @@ export async function worktreeFacts(
       ...{ path, branch, commit, isMain, presence, isLocked, admin, contents, ...counts, ...holders },
       ...(isMain ? { isMerged: counts.ahead === 0 } : {}),
       isOurs: path.startsWith(`${folderFor(main, env)}/`),
-      inside: isMain || look === null ? [] : foreignThingsIn(path, look, contents, admin, others),
+      inside: isMain || look === null ? [] : foreignThingsIn({ path, contents, admin }, look, others),
       isHalfRemoved: admin !== null && interruptedRemoval(admin) !== null,
       bytes: look?.bytes ?? 0,
       sessions: inhabitants.sessions.filter(({ cwd }) => placeOf(cwd) === path),
@@ -157,10 +157,8 @@ async function holdersOr(commit: string | null, without: readonly string[], repo
 }
 
 function foreignThingsIn(
-  path: string,
+  { path, contents, admin }: Pick<WorktreeFacts, "path" | "contents" | "admin">,
   look: FolderLook,
-  contents: Contents,
-  admin: string | null,
   others: readonly string[],
 ): Obstacle[] {
   const modules = admin === null ? null : join(admin, "modules");
@@ -172,48 +170,36 @@ function foreignThingsIn(
   const worktrees = others.filter((other) => realLocation(other).startsWith(`${real}/`));
   const isListed = (below: string): boolean => worktrees.includes(join(path, below));
   const repositories = look.repositories.filter((each) => !isOwn(each) && !isListed(each.path));
-  return [
-    ...(admin === null ? [{ obstacle: "inconsistent", paths: [path] } as const] : mismatchOf(path, admin)),
-    ...listing("worktree", worktrees),
-    ...listing(
-      "repository",
-      repositories.map((each) => each.path || "."),
-    ),
-    ...listing("mount", look.mounts),
+  const found: Obstacle[] = [
+    { obstacle: "worktree", paths: worktrees },
+    { obstacle: "repository", paths: repositories.map((each) => each.path || ".") },
+    { obstacle: "mount", paths: look.mounts },
   ];
+  const mismatch = mismatchOf(path, admin);
+  const own: Obstacle[] = mismatch === null ? [] : [{ obstacle: mismatch, paths: [path] }];
+  return [...own, ...found.filter(({ paths }) => paths.length > 0)];
 }
 
-const listing = (obstacle: Obstacle["obstacle"], paths: readonly string[]): Obstacle[] =>
-  paths.length === 0 ? [] : [{ obstacle, paths }];
-
-/** The folder at its path must be the worktree that git means. */
-function mismatchOf(path: string, admin: string): Obstacle[] {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return listing("symbolic-link", [path]);
-  if (adminNamedBy(path) === admin) return [];
-  return listing(isThere(join(path, ".git")) ? "other-git" : "no-git", [path]);
+/** Why the folder at its path is not the worktree that git means; null: it is. */
+function mismatchOf(path: string, admin: string | null): Obstacle["obstacle"] | null {
+  if (admin === null) return "inconsistent";
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return "symbolic-link";
+  if (adminNamedBy(path) === admin) return null;
+  return tryOr(true, () => isThere(join(path, ".git"))) ? "other-git" : "no-git";
 }
-
-const isThere = (path: string): boolean => tryOr(true, () => lstatSync(path, { throwIfNoEntry: false }) !== undefined);
 
 const standingIn = (path: string, { processes, callerPids }: Inhabitants): Standing[] =>
   processes.flatMap((row) => {
     if (!isLive(row) || row.detail?.ours !== true) return [];
     const { pid } = row.identity;
-    const isInside = isBelow(row.detail.cwd, path);
+    const isInside = `${row.detail.cwd}/`.startsWith(`${path}/`);
     const file = isInside || pid === process.pid ? null : openBelow(path, pid);
     if (!isInside && file === null) return [];
     const role = pid === process.pid ? "self" : callerPids.has(pid) ? "caller" : "other";
     return [{ pid, name: row.name, role, file }];
   });
 
-const isBelow = (cwd: string | null, folder: string): boolean =>
-  cwd === folder || cwd?.startsWith(`${folder}/`) === true;
-
-async function countsAgainst(
-  against: string | null,
-  commit: string | null,
-  { main, env }: Repository,
-): Promise<Pick<WorktreeFacts, "ahead" | "behind">> {
+async function countsAgainst(against: string | null, commit: string | null, { main, env }: Repository) {
   if (against === null || commit === null) return { ahead: null, behind: null };
   const { ok, out } = await git(main, ["rev-list", "--left-right", "--count", `${against}...${commit}`], env);
   const [behind, ahead] = out.trim().split(/\s+/).map(Number);
