@@ -61,13 +61,18 @@ export async function endInRounds(find: () => readonly ProcessRow[], graceMs: nu
   for (let round = 0; round < maxRounds; round += 1) {
     const found = find();
     if (found.length === 0) return;
-    const gently: SignalStep[] = round === 0 ? [{ signal: "SIGTERM", patienceMs: graceMs }] : [];
-    const steps: SignalStep[] = [...gently, { signal: "SIGKILL", patienceMs: killPatienceMs }];
+    const steps = termThenKill(round === 0 ? graceMs : null, killPatienceMs);
     await endProcesses(found.map(({ identity }) => ({ process: identity, steps })));
   }
 }
 
 const killPatienceMs = 2_000;
+
+/** No grace (null): SIGKILL at once. */
+export const termThenKill = (graceMs: number | null, killMs: number): SignalStep[] => [
+  ...(graceMs === null ? [] : [{ signal: "SIGTERM", patienceMs: graceMs } as const]),
+  { signal: "SIGKILL", patienceMs: killMs },
+];
 
 export const stuck = ({ state }: ProcessRow): SpareReason => ({ code: "did-not-exit", state });
 

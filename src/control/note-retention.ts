@@ -1,19 +1,31 @@
-// How long notes and output of launches are kept, and which of them may be removed.
+// How long notes and output of launches are kept, which of them may be removed, and the clean-up after a launch has answered.
 
 import { lstatSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isUuid } from "../agents/fields.ts";
+import { Failure } from "../core/failure.ts";
+import type { OnNotice } from "../core/notice.ts";
 import type { ProblemDetail } from "../core/problem.ts";
 import { isLive } from "../core/process.ts";
 import { isSameSession } from "../core/session.ts";
 import { temporaryEnd } from "../lib/atomic-file.ts";
-import { errorCode, failureOf, isGone, tryOr } from "../observe/failure.ts";
+import { asFailure, errorCode, failureOf, isGone, tryOr } from "../observe/failure.ts";
 import { cacheFolder, type Environment } from "../observe/homes.ts";
 import { distrustOf } from "../observe/own-files.ts";
+import { selectIds } from "../observe/selection.ts";
+import { type Caller, resolveCaller } from "./guard.ts";
 import { holderIn } from "./holder.ts";
-import { isExitHookOpen } from "./hooks/start-runner.ts";
-import { agentctlHome, distrustOfOwn, forgetLaunch, type ReadNote, readNotes, sessionOfNote } from "./notes.ts";
-import type { Snapshot } from "./snapshot.ts";
+import { isExitHookOpen, startDueHooksOf } from "./hooks/start-runner.ts";
+import {
+  agentctlHome,
+  distrustOfOwn,
+  keepNote,
+  type ReadNote,
+  readHookedNotes,
+  readNotes,
+  sessionOfNote,
+} from "./notes.ts";
+import { type Snapshot, takeNarrowSnapshot } from "./snapshot.ts";
 
 /** All files of one launch: its note, its exit status, its output. */
 export interface Kept {
@@ -29,6 +41,32 @@ const keptMs = 30 * 24 * 3_600_000;
 const keptBytes = 2 * 1024 ** 3;
 const keptFolders = ["launches", "logs"];
 
+/**
+ * Syncs the notes to disk, runs hooks whose holders were killed, and removes temporary files and expired notes. Looks at sessions
+ * only if there may be something to do. A failure is only a notice: the next launch tries again.
+ */
+export async function cleanUpAfterLaunch(
+  launches: readonly string[],
+  { caller, env, onNotice }: { caller: Caller; env: Environment; onNotice: OnNotice },
+): Promise<void> {
+  try {
+    for (const id of launches) keepNote(env, id);
+    forgetTemporaries(env, Date.now());
+    const open = readHookedNotes(env).filter(isExitHookOpen);
+    // By the files alone, as if no launch were in use.
+    const hasOld = expired(launchesOnDisk(env), Date.now()).length > 0;
+    if (open.length === 0 && !hasOld) return;
+    // A note is removed only when its session is known to be stopped.
+    const noted = hasOld ? readNotes(env).notes : open;
+    const snapshot = await takeNarrowSnapshot(env, selectIds(noted.map(({ session }) => session)));
+    startDueHooksOf(open, snapshot, resolveCaller(caller, snapshot, env), env, onNotice);
+    if (hasOld) for (const { id } of expired(keptLaunches(env, snapshot), Date.now())) forgetKept(env, id);
+  } catch (error) {
+    if (!(error instanceof Failure) && errorCode(error) === "") throw error;
+    onNotice({ code: "clean-up-failed", facts: { failure: asFailure(error) } });
+  }
+}
+
 export function keptLaunches(env: Environment, snapshot: Snapshot): Kept[] {
   const live = liveLaunches(snapshot);
   const noted = new Map(readNotes(env).notes.map((note) => [note.id, note]));
@@ -43,9 +81,6 @@ export function keptLaunches(env: Environment, snapshot: Snapshot): Kept[] {
     return { ...kept, note, endedAt: Math.max(kept.endedAt, stoppedAt), inUse };
   });
 }
-
-/** Judges by the files alone, as if no launch were in use. */
-export const mayHaveExpired = (env: Environment, now: number): boolean => expired(launchesOnDisk(env), now).length > 0;
 
 /** The launches that live processes name in their tags, and the launches of holders whose agent is just starting. */
 function liveLaunches({ table }: Snapshot): Set<string> {
@@ -75,13 +110,8 @@ export function expired(kept: readonly Kept[], now: number): Kept[] {
 
 const hasFailed = ({ note }: Kept): boolean => note?.exit != null && note.exit.status !== 0;
 
-export function forgetExpired(env: Environment, snapshot: Snapshot, now: number): void {
-  for (const { id } of expired(keptLaunches(env, snapshot), now)) forgetKept(env, id);
-}
-
-/** Also removes files of this launch that a crash left behind. */
+/** Removes all files of a launch, also those that a crash left behind. */
 export function forgetKept(env: Environment, id: string): void {
-  forgetLaunch(env, id);
   for (const folder of keptFolders.map((name) => join(agentctlHome(env), name)))
     for (const name of namesIn(folder))
       if (name.startsWith(`${id}.`)) forgetFile(join(folder, name), Number.POSITIVE_INFINITY);

@@ -13,7 +13,14 @@ import { selectIds } from "../observe/selection.ts";
 import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./agent-program.ts";
 import { agentEnvironment } from "./child-environment.ts";
-import { type EndReport, endProcesses, type ProcessToEnd, type SignalStep, stuck } from "./end-processes.ts";
+import {
+  type EndReport,
+  endProcesses,
+  type ProcessToEnd,
+  type SignalStep,
+  stuck,
+  termThenKill,
+} from "./end-processes.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 import { interruptServed } from "./talk-to-server.ts";
 import { waitFor } from "./wait.ts";
@@ -188,11 +195,9 @@ class StopRun {
     // Since the first snapshot a shell may have become the agent of another session.
     const stillThere = now.table.rows.filter((row) => isAmong(row, before) && this.takenBy(row, now) === null);
     const found = [...stillThere, ...this.toEndOf(this.familyIn(now))];
-    const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(
-      (row) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid),
-    );
-    const gentle: SignalStep[] = this.options.now ? [] : [{ signal: "SIGTERM", patienceMs: memberPatienceMs }];
-    return this.toEnd(fresh, [...gentle, { signal: "SIGKILL", patienceMs: killPatienceMs }]);
+    const isFresh = (row: ProcessRow) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid);
+    const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(isFresh);
+    return this.toEnd(fresh, termThenKill(this.options.now ? null : memberPatienceMs, killPatienceMs));
   }
 
   private toEndOf({ members, leftovers }: Family): ProcessRow[] {
@@ -223,10 +228,8 @@ class StopRun {
     const { members, leftovers } = this.familyIn(now);
     const isNew = (row: ProcessRow) => !this.wasTried(row);
     // Processes that were found by their parents alone cannot be found again after the parents exited.
-    const seen = [
-      ...this.family.leftovers,
-      ...this.family.members.map((row) => ({ row, why: this.takenBy(row, now) })),
-    ];
+    const taken = this.family.members.map((row) => ({ row, why: this.takenBy(row, now) }));
+    const seen = [...this.family.leftovers, ...taken];
     const before = seen.flatMap(({ row, why }) =>
       why !== null && isAmong(row, now.table.rows.filter(isLive)) && !leftovers.some((left) => isAmong(row, [left.row]))
         ? [{ row, why }]
