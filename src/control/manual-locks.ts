@@ -2,13 +2,12 @@
 import { unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fieldsOf, textIn, timeIn } from "../agents/fields.ts";
-import type { Problem, ProblemDetail } from "../core/problem.ts";
+import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { failureOf, isError, isGone, tryOr } from "../observe/failure.ts";
-import { findFiles } from "../observe/files.ts";
+import { isGone, tryOr } from "../observe/failure.ts";
 import type { Environment } from "../observe/homes.ts";
 import { readOwnJson } from "../observe/own-files.ts";
-import { agentctlHome, checkOwn, distrustOfOwn } from "./notes.ts";
+import { agentctlHome, checkOwn, readOwnFiles } from "./notes.ts";
 
 export interface ManualLock {
   place: string;
@@ -20,7 +19,6 @@ export interface ManualLock {
 
 const schema = 1;
 const lockBytes = 64 * 1024;
-const lockFiles = { folder: "locks", name: /^([0-9a-f]{32})\.json$/ };
 
 function pathOf(env: Environment, place: string): string {
   // Loaded only when needed: that takes milliseconds.
@@ -28,29 +26,21 @@ function pathOf(env: Environment, place: string): string {
   return join(agentctlHome(env), "locks", `${digest.slice(0, 32)}.json`);
 }
 
-/** The locks that are valid now, sorted by place. A broken file, or one of another user, becomes a problem and is skipped. */
+/** The locks that are valid now, sorted by place. */
 export function readLocks(env: Environment, now: number): { locks: ManualLock[]; problems: Problem[] } {
-  const locks: ManualLock[] = [];
-  const problems: Problem[] = [];
-  const broken = (source: string, detail: ProblemDetail) =>
-    problems.push({ code: "note-unreadable", agent: null, source, detail });
-  const distrust = distrustOfOwn(env, "locks");
-  if (distrust !== null) {
-    broken(agentctlHome(env), distrust);
-    return { locks, problems };
-  }
-  const { files, failures } = findFiles(agentctlHome(env), lockFiles);
-  for (const { path, detail } of failures) broken(path, detail);
-  for (const { path } of files) {
-    try {
-      const lock = readLock(path);
-      if (lock === null || pathOf(env, lock.place) !== path) broken(path, { code: "not-a-lock" });
-      else if (lock.until > now) locks.push(lock);
-    } catch (error) {
-      if (!isGone(error)) broken(path, failureOf(error));
-    }
-  }
-  return { locks: locks.sort((a, b) => (a.place < b.place ? -1 : 1)), problems };
+  const { values, problems } = readAllLocks(env);
+  const valid = values.filter(({ until }) => until > now);
+  return { locks: valid.sort((a, b) => (a.place < b.place ? -1 : 1)), problems };
+}
+
+const lockFiles = { folder: "locks", name: /^([0-9a-f]{32})\.json$/ };
+
+function readAllLocks(env: Environment) {
+  const read = (path: string): ManualLock | null => {
+    const lock = readLock(path);
+    return lock !== null && pathOf(env, lock.place) === path ? lock : null;
+  };
+  return readOwnFiles(env, lockFiles, read, { code: "not-a-lock" });
 }
 
 function readLock(path: string): ManualLock | null {
@@ -75,11 +65,8 @@ export function removeLock(env: Environment, place: string): boolean {
   return tryOr("none", () => unlinkSync(pathOf(env, place)), isGone) !== "none";
 }
 
+/** Broken files stay: `readLocks` reports them. */
 export function removeExpiredLocks(env: Environment, now: number): void {
-  if (distrustOfOwn(env, "locks") !== null) return;
-  for (const { path } of findFiles(agentctlHome(env), lockFiles).files) {
-    // `readLocks` reports broken files.
-    const lock = tryOr(null, () => readLock(path), isError);
-    if (lock !== null && lock.until <= now) tryOr(undefined, () => unlinkSync(path));
-  }
+  for (const { place, until } of readAllLocks(env).values)
+    if (until <= now) tryOr(undefined, () => unlinkSync(pathOf(env, place)));
 }

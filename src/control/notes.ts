@@ -120,31 +120,38 @@ export function forgetLaunch(env: Environment, id: string): void {
   for (const path of Object.values(launchFiles(env, id))) tryOr(undefined, () => unlinkSync(path));
 }
 
-/** Newest first. A broken file, or one of another user, becomes a problem and is skipped. */
+/** Newest first. */
 export function readNotes(env: Environment): { notes: ReadNote[]; problems: Problem[] } {
-  const notes: ReadNote[] = [];
+  const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
+  const { values, problems } = readOwnFiles(env, set, (path) => readNoteAt(env, path), { code: "not-a-note" });
+  return { notes: values.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)), problems };
+}
+
+/** Reads a set of agentctl's files. A broken file, or one of another user, becomes a problem and is skipped. */
+export function readOwnFiles<T>(
+  env: Environment,
+  set: { folder: string; name: RegExp },
+  read: (path: string) => T | null,
+  unlike: ProblemDetail,
+): { values: T[]; problems: Problem[] } {
+  const values: T[] = [];
   const problems: Problem[] = [];
   const broken = (source: string, detail: ProblemDetail) =>
     problems.push({ code: "note-unreadable", agent: null, source, detail });
-  const distrust = distrustOfOwn(env, "launches");
-  if (distrust !== null) {
-    broken(agentctlHome(env), distrust);
-    return { notes, problems };
-  }
-  const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
-  const { files, failures } = findFiles(agentctlHome(env), set);
+  const distrust = distrustOfOwn(env, set.folder);
+  if (distrust !== null) broken(agentctlHome(env), distrust);
+  const { files, failures } = distrust === null ? findFiles(agentctlHome(env), set) : { files: [], failures: [] };
   for (const { path, detail } of failures) broken(path, detail);
   for (const { path } of files) {
     try {
-      const note = readNoteAt(env, path);
-      if (note === null) broken(path, { code: "not-a-note" });
-      else notes.push(note);
+      const value = read(path);
+      if (value === null) broken(path, unlike);
+      else values.push(value);
     } catch (error) {
-      broken(path, failureOf(error));
+      if (!isGone(error)) broken(path, failureOf(error));
     }
   }
-  notes.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
-  return { notes, problems };
+  return { values, problems };
 }
 
 /** Notes of launches with hooks. Their lock files name them, so that other notes need not be read. */

@@ -139,8 +139,8 @@ export class StartConfirmation {
   /** An agent that announces nothing continues a session by writing to its record. */
   private continued(): string | null {
     const { announcements, lockedFiles } = this.adapter;
-    if (announcements !== undefined || lockedFiles !== undefined || this.plan.before?.record == null) return null;
-    return this.recordState() === this.recordBefore ? null : this.session;
+    const isSilent = announcements === undefined && lockedFiles === undefined;
+    return isSilent && this.plan.before?.record != null ? this.leftRecord() : null;
   }
 
   /** For an agent that has exited: by its record, which must have changed if it existed before. */

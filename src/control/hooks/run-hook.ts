@@ -23,8 +23,9 @@ const limits = { limitMs: 5 * 60_000, graceMs: 5_000, maxBytes: 1024 * 1024 };
 /** Called by the launcher, which passes on the lock. */
 export async function runStartHook(launch: string, directory: string, env: Environment): Promise<void> {
   const note = readNote(env, launch);
-  const session = note === null ? null : await findSession(note, env);
-  if (note !== null) await run({ kind: "start", note, session, directory, late: false, lock: inheritedLock }, env);
+  if (note === null) return;
+  const session = await findSession(note, env);
+  await run({ kind: "start", note, session, directory, late: false, lock: inheritedLock }, env);
 }
 
 /** Called by the holder, after the program that it started has exited. */
@@ -49,11 +50,7 @@ const patienceMs = 10 * 60_000;
 const againMs = 50;
 
 /** null: the launch is gone, or another process keeps the lock. */
-async function takeLock(
-  launch: string,
-  env: Environment,
-  maxMs: number,
-): Promise<Pick<DueHook, "lock" | "note"> | null> {
+async function takeLock(launch: string, env: Environment, maxMs: number) {
   const deadline = deadlineIn(maxMs);
   for (;;) {
     const lock = readNote(env, launch) === null ? null : openLock(launchFiles(env, launch).hookLock);
