@@ -1,6 +1,7 @@
 // agentctl diff: prints the changes in a session's directory since the session began.
 import { oneLine, plainText, someLines, someOf } from "../lib/width.ts";
 import { diff as diffSession } from "../service/diff.ts";
+import { noticeLines } from "../words/notices.ts";
 import { referenceIn } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { callOf } from "./service-call.ts";
@@ -34,7 +35,7 @@ export const diff: Command = {
       ...(before.length === 0
         ? []
         : [`left out, last changed before it started: ${plainText(someOf(before, mostNamed))}`]),
-      ...unshown.map(oneLine),
+      ...unshown.flatMap(noticeLines).map(oneLine),
       ...(patch === "" ? ["nothing changed"] : []),
     ];
     for (const line of told) context.err(`agentctl: ${line}\n`);

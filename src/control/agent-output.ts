@@ -7,31 +7,25 @@ import { withOwnFile } from "../observe/own-files.ts";
 
 const partBytes = 256 * 1024;
 const shownLines = 12;
+const fromStart = (): number => 0;
+const fromEnd = (size: number): number => Math.max(0, size - partBytes);
 
 /** Empty if there is no such file. */
-export const headOf = (path: string): Buffer => part(path, () => 0);
+export const headOf = (path: string): Buffer => part(path, fromStart);
 
 /** The last lines, cleaned for a terminal. */
-export function lastLines(path: string): string {
-  return toPeople(path, (size) => Math.max(0, size - partBytes))
-    .trimEnd()
-    .split("\n")
-    .slice(-shownLines)
-    .join("\n")
-    .trim();
-}
+export const lastLines = (path: string): string =>
+  toPeople(path, fromEnd).trimEnd().split("\n").slice(-shownLines).join("\n").trim();
 
 /** The last lines, and the first line if it is not among them: some programs print the error first and then their whole help. */
 export function firstAndLastLines(path: string): string {
   const last = lastLines(path);
-  const lines = toPeople(path, () => 0)
-    .trim()
-    .split("\n");
+  const lines = toPeople(path, fromStart).trim().split("\n");
   return lines.length <= shownLines ? last : `${lines[0]}\n…\n${last}`;
 }
 
 export function linesAtEnd(path: string): Buffer[] {
-  const bytes = part(path, (size) => Math.max(0, size - partBytes));
+  const bytes = part(path, fromEnd);
   const lines: Buffer[] = [];
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf(10, from);

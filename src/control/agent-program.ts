@@ -2,9 +2,9 @@
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
-import { fieldsOf, textIn } from "../agents/fields.ts";
+import { parsedFields, textIn } from "../agents/fields.ts";
 import { Failure } from "../core/failure.ts";
-import { errorCode, tryOr } from "../lib/errors.ts";
+import { tryOr } from "../lib/errors.ts";
 import { readWhole, withFile } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
 import { selfCommand } from "../sys/self.ts";
@@ -38,7 +38,7 @@ export function commandOf(adapter: Adapter, env: Environment): string[] {
 export function installedVersion(adapter: Adapter, env: Environment): string | null {
   const found = findBinary(adapter, env);
   if (found === null || found === process.execPath) return null;
-  let folder = dirname(pathBehind(found));
+  let folder = dirname(tryOr(found, () => realpathSync(found)));
   for (let up = 0; up < packageDepth && folder !== "/"; up += 1, folder = dirname(folder)) {
     const version = versionIn(join(folder, "package.json"));
     if (version !== null) return version;
@@ -49,16 +49,9 @@ export function installedVersion(adapter: Adapter, env: Environment): string | n
 const packageDepth = 4;
 const packageBytes = 1024 * 1024;
 
-const pathBehind = (path: string): string => tryOr(path, () => realpathSync(path));
-
 function versionIn(path: string): string | null {
-  try {
-    const fields = fieldsOf(JSON.parse(withFile(path, (file) => readWhole(file, packageBytes)).toString("utf8")));
-    return fields === null ? null : textIn(fields, "version");
-  } catch (error) {
-    if (error instanceof SyntaxError || errorCode(error) !== "") return null;
-    throw error;
-  }
+  const text = tryOr(null, () => withFile(path, (file) => readWhole(file, packageBytes)).toString("utf8"));
+  return textIn(parsedFields(text) ?? {}, "version");
 }
 
 const isProgram = (path: string): boolean =>

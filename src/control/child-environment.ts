@@ -5,6 +5,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import { adapters } from "../agents/registry.ts";
 import { type Environment, realHome } from "../observe/homes.ts";
 import { mountTable } from "../observe/mounts.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcesses } from "../observe/processes.ts";
 
 /** The holder has variables for its agent under names with this prefix, so that only the agent gets them. */
@@ -13,13 +14,10 @@ export const keptForAgent = "AGENTCTL_TAG_SET_";
 /** Removes the tags of launches, and the variables by which agents mark the programs in their sessions. */
 export function withoutTags(env: Environment): Record<string, string> {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(env))
-    if (
-      value !== undefined &&
-      !key.startsWith("AGENTCTL_TAG") &&
-      !adapters.some((each) => each.invocation.scrubbed.test(key))
-    )
-      kept[key] = value;
+  for (const [key, value] of Object.entries(env)) {
+    const isTag = key.startsWith("AGENTCTL_TAG") || adapters.some(({ invocation }) => invocation.scrubbed.test(key));
+    if (value !== undefined && !isTag) kept[key] = value;
+  }
   return kept;
 }
 
@@ -34,8 +32,7 @@ const runsCode =
 export function withoutOwnCode(env: Environment, agentPid: number): Environment {
   const suspects = Object.keys(env).filter((name) => runsCode.test(name));
   if (suspects.length === 0) return env;
-  const wish = { names: new Set<string>(), pids: new Set([agentPid]), environment: new Set(suspects), lockedFiles: [] };
-  const table = readProcesses(wish);
+  const table = readProcesses({ ...noDetails, pids: new Set([agentPid]), environment: new Set(suspects) });
   const agent = table.ok ? table.value.rows.find(({ identity }) => identity.pid === agentPid) : undefined;
   const given = agent?.detail?.env ?? {};
   return Object.fromEntries(

@@ -3,7 +3,7 @@ import { launchOf } from "../core/family.ts";
 import { isLive, type ProcessRow, sameProcess } from "../core/process.ts";
 import { isSameSession, type Kin } from "../core/session.ts";
 import type { Environment } from "../observe/homes.ts";
-import { endProcesses } from "./end-processes.ts";
+import { endProcesses, termThenKill } from "./end-processes.ts";
 import { type Caller, resolveCaller } from "./guard.ts";
 import { readNotes, sessionOfNote } from "./notes.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
@@ -45,10 +45,7 @@ export async function endLaunch(
   );
 }
 
-const steps = [
-  { signal: "SIGTERM", patienceMs: 2_000 },
-  { signal: "SIGKILL", patienceMs: 2_000 },
-] as const;
+const steps = termThenKill(2_000, 2_000);
 
 /** The session is over or never began, but processes that it started may carry the tag. */
 function pastSessions(launch: string, { list }: Snapshot, env: Environment): Kin[] {

@@ -1,11 +1,12 @@
 // Ends processes, with gentle signals first. Before every signal it opens a pidfd and checks the identity again, so that a reused
 // pid is never signalled.
 import { Failure } from "../core/failure.ts";
-import { isLive, isSuspended, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
+import type { Leftover } from "../core/family.ts";
+import { isSuspended, type ProcessIdentity, type ProcessRow } from "../core/process.ts";
 import type { SpareReason } from "../core/reason.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import { errorCode } from "../lib/errors.ts";
-import { readProcess } from "../observe/processes.ts";
+import { readIfLive } from "../observe/processes.ts";
 import { openChangeWatch } from "../sys/change-watch.ts";
 import { openProcess } from "../sys/pidfd.ts";
 
@@ -20,20 +21,10 @@ export interface ProcessToEnd {
   steps: readonly SignalStep[];
 }
 
-export interface Ended {
-  process: ProcessIdentity;
-  /** null: it exited before a signal was sent. */
-  by: NodeJS.Signals | null;
-}
-
-export interface Survivor {
-  row: ProcessRow;
-  why: SpareReason;
-}
-
 export interface EndReport {
-  ended: Ended[];
-  survivors: Survivor[];
+  /** `by`: the last signal; null: the process exited before a signal was sent. */
+  ended: { process: ProcessIdentity; by: NodeJS.Signals | null }[];
+  survivors: Leftover[];
 }
 
 /** Ends several at once, each by its own steps. After an abort no more signals are sent. */
@@ -46,7 +37,7 @@ export async function endProcesses(targets: readonly ProcessToEnd[], signal?: Ab
     for (;;) {
       const still: EndCourse[] = [];
       for (const course of open) {
-        const row = course.look();
+        const row = readIfLive(course.process);
         if (row === null) report.ended.push({ process: course.process, by: course.sent });
         else if (course.isOver()) report.survivors.push({ row, why: course.refusal ?? stuck(row) });
         else still.push(course);
@@ -70,13 +61,18 @@ export async function endInRounds(find: () => readonly ProcessRow[], graceMs: nu
   for (let round = 0; round < maxRounds; round += 1) {
     const found = find();
     if (found.length === 0) return;
-    const gently: SignalStep[] = round === 0 ? [{ signal: "SIGTERM", patienceMs: graceMs }] : [];
-    const steps: SignalStep[] = [...gently, { signal: "SIGKILL", patienceMs: killPatienceMs }];
+    const steps = termThenKill(round === 0 ? graceMs : null, killPatienceMs);
     await endProcesses(found.map(({ identity }) => ({ process: identity, steps })));
   }
 }
 
 const killPatienceMs = 2_000;
+
+/** No grace (null): SIGKILL at once. */
+export const termThenKill = (graceMs: number | null, killMs: number): SignalStep[] => [
+  ...(graceMs === null ? [] : [{ signal: "SIGTERM", patienceMs: graceMs } as const]),
+  { signal: "SIGKILL", patienceMs: killMs },
+];
 
 export const stuck = ({ state }: ProcessRow): SpareReason => ({ code: "did-not-exit", state });
 
@@ -85,8 +81,8 @@ export function signalProcess(process: ProcessIdentity, signal: NodeJS.Signals):
   const handle = openProcess(process.pid);
   if (handle === null) return false;
   try {
-    const row = readProcess(process.pid);
-    if (row === null || !sameProcess(row.identity, process) || !isLive(row)) return false;
+    const row = readIfLive(process);
+    if (row === null) return false;
     const reached = handle.signal(signal);
     // A suspended process handles a signal only after SIGCONT.
     if (reached && isSuspended(row) && signal !== "SIGKILL") handle.signal("SIGCONT");
@@ -110,11 +106,6 @@ class EndCourse {
 
   get process(): ProcessIdentity {
     return this.target.process;
-  }
-
-  look(): ProcessRow | null {
-    const row = readProcess(this.process.pid);
-    return row !== null && isLive(row) && sameProcess(row.identity, this.process) ? row : null;
   }
 
   isOver = (): boolean =>

@@ -5,11 +5,12 @@ import { Failure } from "../core/failure.ts";
 import { launchOf } from "../core/family.ts";
 import { chainIn, type ProcessRow, type ProcessTable } from "../core/process.ts";
 import type { Environment } from "../observe/homes.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcesses } from "../observe/processes.ts";
 import { type Caller, guarded, guardTarget, nameOf, resolveCaller } from "./guard.ts";
 import { holderIn } from "./holder.ts";
 import { readNotes } from "./notes.ts";
-import { type Snapshot, takeSnapshot } from "./snapshot.ts";
+import { takeSnapshot } from "./snapshot.ts";
 
 /** Throws unless the caller is the launch's own holder, or may stop this launch by the guard. */
 export async function guardLaunch(launch: string, from: Caller, env: Environment): Promise<void> {
@@ -40,27 +41,21 @@ function isCalledByHolder(launch: string, table: ProcessTable): boolean {
 
 /** True if the guard would allow `--permission bypass`, or if the sessions cannot be read. */
 export async function mayRunCommands(caller: Caller, env: Environment): Promise<boolean> {
-  const snapshot = await tryTakeSnapshot(env);
-  return snapshot === null || !resolveCaller(caller, snapshot, env).isGuarded;
+  try {
+    return !resolveCaller(caller, await takeSnapshot(env), env).isGuarded;
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return true;
+  }
 }
 
 export async function refuseHooksInside(caller: Caller, env: Environment): Promise<void> {
   if (!(await mayRunCommands(caller, env))) throw guarded("command", "run-hook");
 }
 
-async function tryTakeSnapshot(env: Environment): Promise<Snapshot | null> {
-  try {
-    return await takeSnapshot(env);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    return null;
-  }
-}
-
 /** Throws unless the parent is a holder whose arguments end with these words. */
 export function checkHeldWith(words: readonly string[]): void {
-  const pids = new Set([process.ppid]);
-  const table = readProcesses({ names: new Set(), pids, environment: new Set(), lockedFiles: [] });
+  const table = readProcesses({ ...noDetails, pids: new Set([process.ppid]) });
   const parent = table.ok ? table.value.rows.find(({ identity }) => identity.pid === process.ppid) : undefined;
   const argv = parent?.detail?.argv ?? [];
   const isSame = words.every((word, index) => argv[argv.length - words.length + index] === word);

@@ -96,7 +96,12 @@ function ownFolder(folder: string, uid: number, variable: string): string {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     // mkdir fails with EEXIST for a symbolic link and for a file, which problemWith refuses.
-    if (errorCode(error) !== "EEXIST") throw notMade(folder, error, variable);
+    if (errorCode(error) !== "EEXIST")
+      throw new Failure(
+        "write-failed",
+        { path: dirname(folder), detail: failureOf(error), variable },
+        { cause: error },
+      );
   }
   const problem = problemWith(folder, uid);
   if (problem !== null) throw untrusted(folder, problem, variable);
@@ -105,9 +110,6 @@ function ownFolder(folder: string, uid: number, variable: string): string {
 
 const untrusted = (folder: string, problem: FolderProblem, variable: string): Failure =>
   new Failure("untrusted-folder", { folder, problem, variable });
-
-const notMade = (folder: string, error: unknown, variable: string): Failure =>
-  new Failure("write-failed", { path: dirname(folder), detail: failureOf(error), variable }, { cause: error });
 
 /** Why other users could interfere in a folder; null: they cannot. */
 function problemWith(folder: string, uid: number): FolderProblem | null {

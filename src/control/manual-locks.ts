@@ -1,15 +1,13 @@
 // Manual locks: a person forbids new sessions in a place until a given time. No other locks are stored.
-import { readdirSync, unlinkSync } from "node:fs";
+import { unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fieldsOf, textIn, timeIn } from "../agents/fields.ts";
-import type { Problem, ProblemDetail } from "../core/problem.ts";
+import type { Problem } from "../core/problem.ts";
 import { writeFileAtomically } from "../lib/atomic-file.ts";
-import { isError, isGone, tryOr } from "../lib/errors.ts";
-import { failureOf } from "../observe/failure.ts";
-import { readWhole } from "../observe/files.ts";
+import { isGone, tryOr } from "../lib/errors.ts";
 import type { Environment } from "../observe/homes.ts";
-import { withOwnFile } from "../observe/own-files.ts";
-import { agentctlHome, checkOwn, distrustOfOwn } from "./notes.ts";
+import { readOwnJson } from "../observe/own-files.ts";
+import { agentctlHome, checkOwn, readOwnFiles } from "./notes.ts";
 
 export interface ManualLock {
   place: string;
@@ -22,46 +20,31 @@ export interface ManualLock {
 const schema = 1;
 const lockBytes = 64 * 1024;
 
-const folderOf = (env: Environment): string => join(agentctlHome(env), "locks");
-
 function pathOf(env: Environment, place: string): string {
   // Loaded only when needed: that takes milliseconds.
   const digest = process.getBuiltinModule("node:crypto").createHash("sha256").update(place).digest("hex");
-  return join(folderOf(env), `${digest.slice(0, 32)}.json`);
+  return join(agentctlHome(env), "locks", `${digest.slice(0, 32)}.json`);
 }
 
-/** The locks that are valid now, sorted by place. A broken file, or one of another user, becomes a problem and is skipped. */
+/** The locks that are valid now, sorted by place. */
 export function readLocks(env: Environment, now: number): { locks: ManualLock[]; problems: Problem[] } {
-  const locks: ManualLock[] = [];
-  const problems: Problem[] = [];
-  const broken = (source: string, detail: ProblemDetail) =>
-    problems.push({ code: "note-unreadable", agent: null, source, detail });
-  const distrust = distrustOfOwn(env, "locks");
-  if (distrust !== null) broken(agentctlHome(env), distrust);
-  for (const name of distrust === null ? namesIn(folderOf(env), broken) : []) {
-    const path = join(folderOf(env), name);
-    try {
-      const lock = readLock(path);
-      if (lock === null || pathOf(env, lock.place) !== path) broken(path, { code: "not-a-lock" });
-      else if (lock.until > now) locks.push(lock);
-    } catch (error) {
-      if (!isGone(error)) broken(path, failureOf(error));
-    }
-  }
-  return { locks: locks.sort((a, b) => (a.place < b.place ? -1 : 1)), problems };
+  const { values, problems } = readAllLocks(env);
+  const valid = values.filter(({ until }) => until > now);
+  return { locks: valid.sort((a, b) => (a.place < b.place ? -1 : 1)), problems };
 }
 
-function namesIn(folder: string, broken: (source: string, detail: ProblemDetail) => void): string[] {
-  try {
-    return readdirSync(folder).filter((name) => /^[0-9a-f]{32}\.json$/.test(name));
-  } catch (error) {
-    if (!isGone(error)) broken(folder, failureOf(error));
-    return [];
-  }
+const lockFiles = { folder: "locks", name: /^([0-9a-f]{32})\.json$/ };
+
+function readAllLocks(env: Environment) {
+  const read = (path: string): ManualLock | null => {
+    const lock = readLock(path);
+    return lock !== null && pathOf(env, lock.place) === path ? lock : null;
+  };
+  return readOwnFiles(env, lockFiles, read, { code: "not-a-lock" });
 }
 
 function readLock(path: string): ManualLock | null {
-  const fields = fieldsOf(withOwnFile(path, (file) => JSON.parse(readWhole(file, lockBytes).toString("utf8"))));
+  const fields = fieldsOf(readOwnJson(path, lockBytes));
   if (fields === null || fields["schema"] !== schema) return null;
   const [place, by] = [textIn(fields, "place"), textIn(fields, "by")];
   const [at, until] = [timeIn(fields, "at"), timeIn(fields, "until")];
@@ -82,12 +65,8 @@ export function removeLock(env: Environment, place: string): boolean {
   return tryOr("none", () => unlinkSync(pathOf(env, place)), isGone) !== "none";
 }
 
+/** Broken files stay: `readLocks` reports them. */
 export function removeExpiredLocks(env: Environment, now: number): void {
-  if (distrustOfOwn(env, "locks") !== null) return;
-  for (const name of namesIn(folderOf(env), () => {})) {
-    const path = join(folderOf(env), name);
-    // `readLocks` reports broken files.
-    const lock = tryOr(null, () => readLock(path), isError);
-    if (lock !== null && lock.until <= now) tryOr(undefined, () => unlinkSync(path));
-  }
+  for (const { place, until } of readAllLocks(env).values)
+    if (until <= now) tryOr(undefined, () => unlinkSync(pathOf(env, place)));
 }

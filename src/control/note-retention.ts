@@ -1,20 +1,32 @@
-// How long notes and output of launches are kept, and which of them may be removed.
+// How long notes and output of launches are kept, which of them may be removed, and the clean-up after a launch has answered.
 
 import { lstatSync, readdirSync, statSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isUuid } from "../agents/fields.ts";
+import { Failure } from "../core/failure.ts";
+import type { OnNotice } from "../core/notice.ts";
 import type { ProblemDetail } from "../core/problem.ts";
 import { isLive } from "../core/process.ts";
 import { isSameSession } from "../core/session.ts";
 import { temporaryEnd } from "../lib/atomic-file.ts";
 import { errorCode, isGone, tryOr } from "../lib/errors.ts";
-import { failureOf } from "../observe/failure.ts";
+import { asFailure, failureOf } from "../observe/failure.ts";
 import { cacheFolder, type Environment } from "../observe/homes.ts";
 import { distrustOf } from "../observe/own-files.ts";
+import { selectIds } from "../observe/selection.ts";
+import { type Caller, resolveCaller } from "./guard.ts";
 import { holderIn } from "./holder.ts";
-import { isExitHookOpen } from "./hooks/start-runner.ts";
-import { agentctlHome, distrustOfOwn, forgetLaunch, type ReadNote, readNotes, sessionOfNote } from "./notes.ts";
-import type { Snapshot } from "./snapshot.ts";
+import { isExitHookOpen, startDueHooksOf } from "./hooks/start-runner.ts";
+import {
+  agentctlHome,
+  distrustOfOwn,
+  keepNote,
+  type ReadNote,
+  readHookedNotes,
+  readNotes,
+  sessionOfNote,
+} from "./notes.ts";
+import { type Snapshot, takeNarrowSnapshot } from "./snapshot.ts";
 
 /** All files of one launch: its note, its exit status, its output. */
 export interface Kept {
@@ -28,40 +40,48 @@ export interface Kept {
 
 const keptMs = 30 * 24 * 3_600_000;
 const keptBytes = 2 * 1024 ** 3;
+const keptFolders = ["launches", "logs"];
+
+/**
+ * Syncs the notes to disk, runs hooks whose holders were killed, and removes temporary files and expired notes. Looks at sessions
+ * only if there may be something to do. A failure is only a notice: the next launch tries again.
+ */
+export async function cleanUpAfterLaunch(
+  launches: readonly string[],
+  { caller, env, onNotice }: { caller: Caller; env: Environment; onNotice: OnNotice },
+): Promise<void> {
+  try {
+    for (const id of launches) keepNote(env, id);
+    forgetTemporaries(env, Date.now());
+    const open = readHookedNotes(env).filter(isExitHookOpen);
+    // By the files alone, as if no launch were in use.
+    const hasOld = expired(launchesOnDisk(env), Date.now()).length > 0;
+    if (open.length === 0 && !hasOld) return;
+    // A note is removed only when its session is known to be stopped.
+    const noted = hasOld ? readNotes(env).notes : open;
+    const snapshot = await takeNarrowSnapshot(env, selectIds(noted.map(({ session }) => session)));
+    startDueHooksOf(open, snapshot, resolveCaller(caller, snapshot, env), env, onNotice);
+    if (hasOld) for (const { id } of expired(keptLaunches(env, snapshot), Date.now())) forgetKept(env, id);
+  } catch (error) {
+    if (!(error instanceof Failure) && errorCode(error) === "") throw error;
+    onNotice({ code: "clean-up-failed", facts: { failure: asFailure(error) } });
+  }
+}
 
 export function keptLaunches(env: Environment, snapshot: Snapshot): Kept[] {
   const live = liveLaunches(snapshot);
-  return launchesOnDisk(env, readNotes(env).notes).map((kept) => {
-    const { id, note } = kept;
-    const endedAt = Math.max(kept.endedAt, note?.byHand === true ? stopOf(note, snapshot) : 0);
-    return {
-      ...kept,
-      endedAt,
-      inUse: live.has(id) || (note !== null && (isOpen(note, snapshot) || isExitHookOpen(note))),
-    };
+  const noted = new Map(readNotes(env).notes.map((note) => [note.id, note]));
+  return launchesOnDisk(env).map((kept) => {
+    const note = noted.get(kept.id) ?? null;
+    if (note === null) return { ...kept, inUse: live.has(kept.id) };
+    const sessions = snapshot.list.sessions.filter((session) => isSameSession(session, sessionOfNote(note)));
+    const isOpen = sessions.some(({ status }) => status.state !== "stopped");
+    // A session that agentctl did not launch has no file that is written at its end.
+    const stoppedAt = note.byHand === true ? (sessions[0]?.endedAt ?? 0) : 0;
+    const inUse = live.has(kept.id) || isOpen || isExitHookOpen(note);
+    return { ...kept, note, endedAt: Math.max(kept.endedAt, stoppedAt), inUse };
   });
 }
-
-/** A session that agentctl did not launch has no file that is written at its end. */
-const stopOf = (note: ReadNote, { list }: Snapshot): number =>
-  list.sessions.find((session) => isSameSession(session, sessionOfNote(note)))?.endedAt ?? 0;
-
-function launchesOnDisk(env: Environment, notes: readonly ReadNote[]): Omit<Kept, "inUse">[] {
-  const noted = new Map(notes.map((note) => [note.id, note]));
-  return [...launchFilesOf(env)].map(([id, files]) => ({
-    id,
-    note: noted.get(id) ?? null,
-    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-    endedAt: Math.max(...files.map(({ writtenAt }) => writtenAt)),
-  }));
-}
-
-/** Judges by the files alone, as if no launch were in use. */
-export const mayHaveExpired = (env: Environment, now: number): boolean =>
-  expired(
-    launchesOnDisk(env, []).map((kept) => ({ ...kept, inUse: false })),
-    now,
-  ).length > 0;
 
 /** The launches that live processes name in their tags, and the launches of holders whose agent is just starting. */
 function liveLaunches({ table }: Snapshot): Set<string> {
@@ -72,9 +92,6 @@ function liveLaunches({ table }: Snapshot): Set<string> {
     }),
   );
 }
-
-const isOpen = (note: ReadNote, { list }: Snapshot): boolean =>
-  list.sessions.some((session) => isSameSession(session, sessionOfNote(note)) && session.status.state !== "stopped");
 
 /** Launches expire thirty days after their end, or if all take more than two gigabytes: oldest first, failed ones last. */
 export function expired(kept: readonly Kept[], now: number): Kept[] {
@@ -94,16 +111,11 @@ export function expired(kept: readonly Kept[], now: number): Kept[] {
 
 const hasFailed = ({ note }: Kept): boolean => note?.exit != null && note.exit.status !== 0;
 
-export function forgetExpired(env: Environment, snapshot: Snapshot, now: number): void {
-  for (const { id } of expired(keptLaunches(env, snapshot), now)) forgetKept(env, id);
-}
-
-/** Also removes files of this launch that a crash left behind. */
+/** Removes all files of a launch, also those that a crash left behind. */
 export function forgetKept(env: Environment, id: string): void {
-  forgetLaunch(env, id);
-  for (const folder of ["launches", "logs"])
-    for (const name of namesIn(join(agentctlHome(env), folder)))
-      if (name.startsWith(`${id}.`)) forgetFile(join(agentctlHome(env), folder, name), Number.POSITIVE_INFINITY);
+  for (const folder of keptFolders.map((name) => join(agentctlHome(env), name)))
+    for (const name of namesIn(folder))
+      if (name.startsWith(`${id}.`)) forgetFile(join(folder, name), Number.POSITIVE_INFINITY);
 }
 
 /** agentctl needs its temporary files for milliseconds, and an agent reads its prompt and its variables at its start. */
@@ -134,7 +146,7 @@ function forgetFile(path: string, before: number): void {
 
 /** Folders that exist and cannot be listed. */
 export const unreadKept = (env: Environment): { source: string; detail: ProblemDetail }[] =>
-  ["launches", "logs"].flatMap((folder) => {
+  keptFolders.flatMap((folder) => {
     const source = join(agentctlHome(env), folder);
     const detail = distrustOfOwn(env, folder);
     if (detail !== null) return [{ source, detail }];
@@ -147,26 +159,18 @@ export const unreadKept = (env: Environment): { source: string; detail: ProblemD
     }
   });
 
-interface KeptFile {
-  bytes: number;
-  writtenAt: number;
-}
-
-function launchFilesOf(env: Environment): Map<string, KeptFile[]> {
-  const found = new Map<string, KeptFile[]>();
-  for (const folder of ["launches", "logs"].filter((name) => distrustOfOwn(env, name) === null))
+function launchesOnDisk(env: Environment): Kept[] {
+  const found = new Map<string, Kept>();
+  for (const folder of keptFolders.filter((name) => distrustOfOwn(env, name) === null))
     for (const name of namesIn(join(agentctlHome(env), folder))) {
       const id = name.slice(0, 36);
-      const file = isUuid(id) ? statOf(join(agentctlHome(env), folder, name)) : null;
-      if (file !== null) found.set(id, [...(found.get(id) ?? []), file]);
+      const file = isUuid(id) ? tryOr(null, () => statSync(join(agentctlHome(env), folder, name))) : null;
+      if (file === null) continue;
+      const kept = found.get(id) ?? { id, note: null, bytes: 0, endedAt: 0, inUse: false };
+      const endedAt = Math.max(kept.endedAt, file.mtimeMs);
+      found.set(id, { ...kept, bytes: kept.bytes + file.blocks * 512, endedAt });
     }
-  return found;
+  return [...found.values()];
 }
 
 const namesIn = (folder: string): string[] => tryOr([], () => readdirSync(folder));
-
-const statOf = (path: string): KeptFile | null =>
-  tryOr(null, () => {
-    const { blocks, mtimeMs } = statSync(path);
-    return { bytes: blocks * 512, writtenAt: mtimeMs };
-  });

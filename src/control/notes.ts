@@ -2,7 +2,7 @@
 // are derived: a note never creates a row and never changes a status.
 import { fsyncSync, unlinkSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { fieldsOf, isUuid, textIn } from "../agents/fields.ts";
+import { fieldsIn, fieldsOf, isUuid, textIn } from "../agents/fields.ts";
 import { type Permission, permissions } from "../agents/invocation.ts";
 import { Failure } from "../core/failure.ts";
 import type { Problem, ProblemDetail } from "../core/problem.ts";
@@ -12,7 +12,7 @@ import { isError, isGone, tryOr } from "../lib/errors.ts";
 import { failureOf } from "../observe/failure.ts";
 import { findFiles, readWhole } from "../observe/files.ts";
 import type { Environment } from "../observe/homes.ts";
-import { distrustOf, withOwnFile } from "../observe/own-files.ts";
+import { distrustOf, readOwnJson, withOwnFile } from "../observe/own-files.ts";
 import { type HookKind, type ReadHookRun, readHookRun } from "./hooks/hook-run.ts";
 
 export interface LaunchNote {
@@ -121,31 +121,38 @@ export function forgetLaunch(env: Environment, id: string): void {
   for (const path of Object.values(launchFiles(env, id))) tryOr(undefined, () => unlinkSync(path));
 }
 
-/** Newest first. A broken file, or one of another user, becomes a problem and is skipped. */
+/** Newest first. */
 export function readNotes(env: Environment): { notes: ReadNote[]; problems: Problem[] } {
-  const notes: ReadNote[] = [];
+  const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
+  const { values, problems } = readOwnFiles(env, set, (path) => readNoteAt(env, path), { code: "not-a-note" });
+  return { notes: values.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)), problems };
+}
+
+/** Reads a set of agentctl's files. A broken file, or one of another user, becomes a problem and is skipped. */
+export function readOwnFiles<T>(
+  env: Environment,
+  set: { folder: string; name: RegExp },
+  read: (path: string) => T | null,
+  unlike: ProblemDetail,
+): { values: T[]; problems: Problem[] } {
+  const values: T[] = [];
   const problems: Problem[] = [];
   const broken = (source: string, detail: ProblemDetail) =>
     problems.push({ code: "note-unreadable", agent: null, source, detail });
-  const distrust = distrustOfOwn(env, "launches");
-  if (distrust !== null) {
-    broken(agentctlHome(env), distrust);
-    return { notes, problems };
-  }
-  const set = { folder: "launches", name: /^(?<id>[0-9a-f-]{36})\.json$/ };
-  const { files, failures } = findFiles(agentctlHome(env), set);
+  const distrust = distrustOfOwn(env, set.folder);
+  if (distrust !== null) broken(agentctlHome(env), distrust);
+  const { files, failures } = distrust === null ? findFiles(agentctlHome(env), set) : { files: [], failures: [] };
   for (const { path, detail } of failures) broken(path, detail);
   for (const { path } of files) {
     try {
-      const note = readNoteAt(env, path);
-      if (note === null) broken(path, { code: "not-a-note" });
-      else notes.push(note);
+      const value = read(path);
+      if (value === null) broken(path, unlike);
+      else values.push(value);
     } catch (error) {
-      broken(path, failureOf(error));
+      if (!isGone(error)) broken(path, failureOf(error));
     }
   }
-  notes.sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
-  return { notes, problems };
+  return { values, problems };
 }
 
 /** Notes of launches with hooks. Their lock files name them, so that other notes need not be read. */
@@ -164,15 +171,14 @@ export const readNote = (env: Environment, id: string): ReadNote | null =>
   );
 
 function readNoteAt(env: Environment, path: string): ReadNote | null {
-  const note = parseNote(withOwnFile(path, (file) => JSON.parse(readWhole(file, noteLimit).toString("utf8"))));
+  const note = parseNote(readOwnJson(path, noteLimit));
   if (note === null) return null;
-  const { startRun, exitRun } = launchFiles(env, note.id);
-  const { start, exit } = note.hooks;
+  const { startRun, exitRun, exit } = launchFiles(env, note.id);
   const hookRuns = {
-    start: start === null ? null : readHookRun(startRun),
-    exit: exit === null ? null : readHookRun(exitRun),
+    start: note.hooks.start === null ? null : readHookRun(startRun),
+    exit: note.hooks.exit === null ? null : readHookRun(exitRun),
   };
-  return { ...note, exit: readExit(env, note.id), hookRuns };
+  return { ...note, exit: readExit(exit), hookRuns };
 }
 
 function parseNote(value: unknown): LaunchNote | null {
@@ -181,28 +187,24 @@ function parseNote(value: unknown): LaunchNote | null {
   const text = (key: string) => textIn(fields, key);
   const [id, agent, home, session, at] = [text("id"), text("agent"), text("home"), text("session"), text("at")];
   if (id === null || !isUuid(id) || agent === null || home === null || at === null) return null;
-  const labels: Record<string, string> = {};
-  for (const [key, label] of Object.entries(fieldsOf(fields["labels"]) ?? {}))
-    if (typeof label === "string") labels[key] = label;
+  const labels = Object.fromEntries(
+    Object.entries(fieldsIn(fields, "labels")).filter(
+      (entry): entry is [string, string] => typeof entry[1] === "string",
+    ),
+  );
   const permission = permissions.find((each) => each === fields["permission"]) ?? null;
   const [name, group, prompt, launchedBy] = [text("name"), text("group"), text("prompt"), text("launchedBy")];
   const [spec, worktree, commit] = [text("spec"), text("worktree"), text("commit")];
-  const wished = fieldsOf(fields["hooks"]) ?? {};
+  const wished = fieldsIn(fields, "hooks");
   const hooks = { start: textIn(wished, "start"), exit: textIn(wished, "exit") };
   const facts = { name, group, labels, permission, prompt, launchedBy, spec, worktree, commit, hooks };
   return { id, agent, home, session, at, ...facts, ...(fields["byHand"] === true ? { byHand: true } : {}) };
 }
 
-// The agent is still running, or its holder was killed.
-const readExit = (env: Environment, id: string): ReadNote["exit"] =>
-  tryOr(
-    null,
-    () => {
-      const text = withOwnFile(launchFiles(env, id).exit, (file) => readWhole(file, 64).toString("latin1"));
-      return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
-    },
-    isError,
-  );
+function readExit(path: string): ReadNote["exit"] {
+  const text = tryOr("", () => withOwnFile(path, (file) => readWhole(file, 64).toString("latin1")), isError);
+  return /^\d{1,3}\n$/.test(text) ? { status: Number(text) } : null;
+}
 
 /** True for a launched process that has released its session and is about to exit: it has no other session. */
 export function hasReleasedSession(

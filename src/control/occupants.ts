@@ -44,12 +44,10 @@ export function occupantsOf(
       isPassing: isNameless(session),
       pids: session.processes.map(({ identity }) => identity.pid),
     })),
-    ...starting.map(({ pid }) => ({
-      occupant: { kind: "launch" as const, pid },
-      refuses: true,
-      isPassing: true,
-      pids: [pid],
-    })),
+    ...starting.map(({ pid }) => {
+      const occupant = { kind: "launch" as const, pid };
+      return { occupant, refuses: true, isPassing: true, pids: [pid] };
+    }),
   ];
 }
 
@@ -73,18 +71,11 @@ export const sessionOccupant = ({ agent, id, status, since, processes: [process]
   tty: process?.tty || null,
 });
 
-export interface StartingHolder {
-  pid: number;
-  cwd: string | null;
-  launch: string;
-  sessionName: string | null;
-}
-
 /**
  * Holders whose agent has no session yet, or no longer: the launcher may be dead, or a wrapper script may be slow to start
  * the agent.
  */
-export function startingHolders({ list, table }: Snapshot): StartingHolder[] {
+export function startingHolders({ list, table }: Snapshot) {
   const begun = new Set(list.sessions.flatMap(({ processes }) => processes.map((row) => row.session)));
   return table.rows.flatMap((row) => {
     const { argv, cwd } = row.detail ?? { argv: null, cwd: null };

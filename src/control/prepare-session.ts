@@ -50,8 +50,15 @@ export async function undoPreparation(plan: LaunchPlan): Promise<Notice[]> {
   if (record === undefined || !isEmpty(record, plan)) return [];
   const own = { ...agentEnvironment(env, adapter, home), PWD: cwd };
   const words = [...command, ...preparation.undo];
-  const said = await failureOf(runCommand(words, { cwd, env: own, maxMs: undoMs }));
-  return said === null ? [] : [{ code: "empty-session-left", facts: { command: words.join(" "), detail: said } }];
+  const left = (detail: string): Notice[] => [
+    { code: "empty-session-left", facts: { command: words.join(" "), detail } },
+  ];
+  try {
+    const { status, text } = await runCommand(words, { cwd, env: own, maxMs: undoMs });
+    return status === 0 ? [] : left(text.trim() || `exit status ${status ?? "unknown"}`);
+  } catch (error) {
+    return left(failureText(error));
+  }
 }
 
 export function removePreparedFile(plan: LaunchPlan): void {
@@ -61,16 +68,6 @@ export function removePreparedFile(plan: LaunchPlan): void {
 }
 
 const undoMs = 30_000;
-
-/** null: it succeeded. */
-async function failureOf(run: ReturnType<typeof runCommand>): Promise<string | null> {
-  try {
-    const { status, text } = await run;
-    return status === 0 ? null : text.trim() || `exit status ${status ?? "unknown"}`;
-  } catch (error) {
-    return failureText(error);
-  }
-}
 
 function isEmpty(record: FoundRecord, { adapter }: LaunchPlan): boolean {
   const reading = readRow(adapter, record)?.reading;

@@ -1,8 +1,9 @@
 // Runs a person's shell command (a setup, a check) and waits for it. If it is aborted, it ends with everything that it
 // started.
-import { isLive, type ProcessIdentity, type ProcessRow, sameProcess } from "../core/process.ts";
+import { isLive, type ProcessIdentity, sameProcess } from "../core/process.ts";
 import { unlessAborted } from "../lib/deadline.ts";
 import type { Environment } from "../observe/homes.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
 import { type ShellEnd, spawnShell } from "../sys/spawn.ts";
 import { withoutTags } from "./child-environment.ts";
@@ -29,27 +30,16 @@ export async function runShellCommand(
 const graceMs = 2_000;
 
 async function endAll(session: number, leader: ProcessIdentity | null, tag: string): Promise<void> {
-  const query = { names: new Set<string>(), pids: new Set<number>(), environment: new Set([tagName]), lockedFiles: [] };
   await endInRounds(() => {
-    const table = readProcesses({ ...query, also: "ours" });
-    return table.ok ? startedBy(session, leader, tag, table.value.rows.filter(isLive)) : [];
+    const table = readProcesses({ ...noDetails, environment: new Set([tagName]), also: "ours" });
+    const rows = table.ok ? table.value.rows.filter(isLive) : [];
+    // The id of a kernel session is not reused while a process is in it.
+    const first = rows.find(({ identity }) => identity.pid === session);
+    const isStill = leader !== null && (first === undefined || sameProcess(first.identity, leader));
+    const found = rows.filter((row) => row.detail?.env?.[tagName] === tag || (isStill && row.session === session));
+    for (const { identity, startedAt } of found)
+      for (const row of rows)
+        if (row.parent === identity.pid && row.startedAt >= startedAt && !found.includes(row)) found.push(row);
+    return found;
   }, graceMs);
-}
-
-function startedBy(
-  session: number,
-  leader: ProcessIdentity | null,
-  tag: string,
-  rows: readonly ProcessRow[],
-): ProcessRow[] {
-  // The id of a kernel session is not reused while a process is in it.
-  const holder = rows.find(({ identity }) => identity.pid === session);
-  const isStill = holder === undefined || (leader !== null && sameProcess(holder.identity, leader));
-  const found = rows.filter(
-    (row) => row.detail?.env?.[tagName] === tag || (isStill && row.session === session && leader !== null),
-  );
-  for (const each of found)
-    for (const row of rows)
-      if (row.parent === each.identity.pid && row.startedAt >= each.startedAt && !found.includes(row)) found.push(row);
-  return found;
 }

@@ -6,7 +6,7 @@ import type { SessionList } from "../core/session.ts";
 import { displayVariables } from "../core/windows.ts";
 import type { Environment } from "../observe/homes.ts";
 import { observe } from "../observe/observe.ts";
-import type { ProcessQuery } from "../observe/process-query.ts";
+import { noDetails, type ProcessQuery } from "../observe/process-query.ts";
 import { readProcesses } from "../observe/processes.ts";
 import { joinSelections, liveOnly, type Selection, selectIds } from "../observe/selection.ts";
 import { readNotes } from "./notes.ts";
@@ -51,7 +51,4 @@ export async function takeNarrowSnapshot(env: Environment, wanted: Selection): P
   return { list, table: table.value };
 }
 
-const ours: ProcessQuery = {
-  ...{ names: new Set(), pids: new Set(), lockedFiles: [], also: "ours" },
-  environment: new Set([...tags, ...displayVariables]),
-};
+const ours: ProcessQuery = { ...noDetails, environment: new Set([...tags, ...displayVariables]), also: "ours" };

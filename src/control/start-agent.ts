@@ -19,7 +19,7 @@ import type { SpawnedHolder } from "../sys/spawn.ts";
 import { callerEnvironment } from "./child-environment.ts";
 import { endLaunch } from "./end-launch.ts";
 import type { Caller } from "./guard.ts";
-import { type HolderOptions, startHolder } from "./holder.ts";
+import { startHolder } from "./holder.ts";
 import { homeVariable, startOnStartHook, takeHookLock } from "./hooks/start-runner.ts";
 import { agentctlHome, checkOwn, forgetLaunch, type LaunchNote, launchFiles, wantsHooks, writeNote } from "./notes.ts";
 import { prepareSession, removePreparedFile, undoPreparation } from "./prepare-session.ts";
@@ -193,11 +193,7 @@ function spawn(plan: LaunchPlan, launch: string): SpawnedHolder {
  * A shell drops variables whose names are not identifiers (exported functions, npm settings). They go through a file, from which
  * `agentctl exec-agent` restores them before it becomes the agent.
  */
-function wholeEnvironment(
-  command: string[],
-  env: Record<string, string>,
-  file: string,
-): Pick<HolderOptions, "command" | "env"> {
+function wholeEnvironment(command: string[], env: Record<string, string>, file: string) {
   const odd = Object.entries(env).filter(([name]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   if (odd.length === 0) return { command, env };
   writeFileAtomically(file, JSON.stringify(Object.fromEntries(odd)), "soon");
@@ -239,16 +235,16 @@ function startError(error: unknown, { env, command, cwd }: LaunchPlan): unknown 
   if (!(error instanceof Error) || error instanceof Failure) return error;
   const code = errorCode(error);
   const folder = agentctlHome(env);
-  const detail = failureText(error);
   if (code === "ENOSPC" || code === "EDQUOT") return new Failure("no-disk-space", { folder }, { cause: error });
   if (code === "E2BIG") return new Failure("arguments-too-long", {}, { cause: error });
   if ("syscall" in error && String(error.syscall).startsWith("posix_spawn"))
-    return new Failure("program-not-started", { program: command[0] ?? "", cwd, detail }, { cause: error });
-  return new Failure(
-    "write-failed",
-    { path: folder, detail: failureOf(error), variable: "AGENTCTL_HOME" },
-    { cause: error },
-  );
+    return new Failure(
+      "program-not-started",
+      { program: command[0] ?? "", cwd, detail: failureText(error) },
+      { cause: error },
+    );
+  const facts = { path: folder, detail: failureOf(error), variable: "AGENTCTL_HOME" };
+  return new Failure("write-failed", facts, { cause: error });
 }
 
 function failedStart(sign: Exclude<Sign, { kind: "begun" }>, { adapter, startTimeoutMs }: LaunchPlan): Failure {

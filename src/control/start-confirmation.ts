@@ -4,9 +4,10 @@ import { join } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import { isLive, type ProcessRow } from "../core/process.ts";
 import { type Deadline, deadlineIn, pause } from "../lib/deadline.ts";
-import { isError, isGone, tryOr } from "../lib/errors.ts";
+import { isError, tryOr } from "../lib/errors.ts";
 import { linesForward } from "../lib/jsonl.ts";
 import { ownUid } from "../observe/files.ts";
+import { noDetails } from "../observe/process-query.ts";
 import { readProcess, readProcesses } from "../observe/processes.ts";
 import { findRecords } from "../observe/record-names.ts";
 import { parseJson, recordAt } from "../observe/records.ts";
@@ -138,8 +139,8 @@ export class StartConfirmation {
   /** An agent that announces nothing continues a session by writing to its record. */
   private continued(): string | null {
     const { announcements, lockedFiles } = this.adapter;
-    if (announcements !== undefined || lockedFiles !== undefined || this.plan.before?.record == null) return null;
-    return this.recordState() === this.recordBefore ? null : this.session;
+    const isSilent = announcements === undefined && lockedFiles === undefined;
+    return isSilent && this.plan.before?.record != null ? this.leftRecord() : null;
   }
 
   /** For an agent that has exited: by its record, which must have changed if it existed before. */
@@ -160,12 +161,9 @@ export class StartConfirmation {
 
   private agents(): ProcessRow[] {
     const { environment, processNames, role } = this.adapter;
-    const table = readProcesses({
-      names: new Set(processNames),
-      pids: new Set(),
-      environment: new Set([...environment, "AGENTCTL_TAG_SID"]),
-      lockedFiles: [this.adapter],
-    });
+    const names = new Set(processNames);
+    const wanted = new Set([...environment, "AGENTCTL_TAG_SID"]);
+    const table = readProcesses({ ...noDetails, names, environment: wanted, lockedFiles: [this.adapter] });
     if (!table.ok) return [];
     return table.value.rows.filter(
       (row) =>
@@ -186,12 +184,7 @@ export class StartConfirmation {
   }
 }
 
-const fileState = (path: string): string | null =>
-  tryOr(
-    null,
-    () => {
-      const { size, mtimeMs, ino } = statSync(path);
-      return `${ino} ${size} ${mtimeMs}`;
-    },
-    isGone,
-  );
+function fileState(path: string): string | null {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs}`;
+}

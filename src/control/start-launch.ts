@@ -1,6 +1,5 @@
 // Starts a session, in its own new worktree if requested. The worktree is removed again if the session does not begin.
 import { Failure } from "../core/failure.ts";
-import type { OnNotice } from "../core/notice.ts";
 import { plainText } from "../lib/width.ts";
 import { standIn } from "../sys/spawn.ts";
 import { runShellCommand } from "./shell-command.ts";
@@ -25,7 +24,7 @@ export async function startLaunch(plan: LaunchPlan, call: StartCall): Promise<St
   }
   try {
     const made = await addWorktree(newWorktree, cwd, env);
-    if (call.signal.aborted) await undoAndThrow(made, "setup", call.signal.reason, call.onNotice);
+    if (call.signal.aborted) await undoAndThrow(made, "setup", call.signal.reason, call);
     return await startInside(made, newWorktree.setup, plan, call);
   } catch (error) {
     // Ctrl-C also kills git; the error to report is the interruption.
@@ -52,24 +51,19 @@ async function startInside(
     return { launched: await startSession(there, call, commitAt(made.path, plan.env)), plan: there };
   } catch (error) {
     standing?.leave();
-    return await undoAndThrow(made, stage, error, call.onNotice);
+    return await undoAndThrow(made, stage, error, call);
   } finally {
     standing?.leave();
   }
 }
 
-async function undoAndThrow(
-  made: MadeWorktree,
-  stage: LaunchStage,
-  error: unknown,
-  onNotice: OnNotice,
-): Promise<never> {
+async function undoAndThrow(made: MadeWorktree, stage: LaunchStage, error: unknown, call: StartCall): Promise<never> {
   // Loaded only if needed: most launches succeed.
   const { undoWorktree } = await import("./worktrees/undo-worktree.ts");
   const kept = mayStillBegin(error) ? [{ code: "may-still-begin" as const }] : await undoWorktree(made, stage);
   const { path, branch } = made;
-  if (kept === null) onNotice({ code: "worktree-removed", facts: { path } });
-  else onNotice({ code: "worktree-kept", facts: { path, branch, reasons: kept } });
+  if (kept === null) call.onNotice({ code: "worktree-removed", facts: { path } });
+  else call.onNotice({ code: "worktree-kept", facts: { path, branch, reasons: kept } });
   throw error;
 }
 

@@ -146,8 +146,8 @@ function checkPlace({ share, cwd }: LaunchPlan, occupants: readonly FoundOccupan
   const busy = occupants.filter(({ refuses }) => refuses);
   if (busy.length > 0 && !share)
     throw new Failure("place-occupied", { cwd, occupants: busy.map(({ occupant }) => occupant) });
-  if (occupants.length > 0)
-    onNotice({ code: "also-active", facts: { occupants: occupants.map(({ occupant }) => occupant) } });
+  const all = occupants.map(({ occupant }) => occupant);
+  if (all.length > 0) onNotice({ code: "also-active", facts: { occupants: all } });
 }
 
 /** Throws if a live session has the name; a continued session loses its name instead. */

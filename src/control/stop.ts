@@ -14,13 +14,12 @@ import { runCommand } from "../sys/spawn.ts";
 import { commandOf } from "./agent-program.ts";
 import { agentEnvironment } from "./child-environment.ts";
 import {
-  type Ended,
   type EndReport,
   endProcesses,
   type ProcessToEnd,
   type SignalStep,
-  type Survivor,
   stuck,
+  termThenKill,
 } from "./end-processes.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 import { interruptServed } from "./talk-to-server.ts";
@@ -56,13 +55,11 @@ export type StopResult =
   | "unknown"
   | "failed";
 
-export interface StopReport {
+export interface StopReport extends EndReport {
   result: StopResult;
   /** The session now. null: it has no record and no process. */
   session: Session | null;
-  ended: Ended[];
   leftovers: Leftover[];
-  survivors: Survivor[];
   /** The answer of its server or its supervisor. */
   said: RequestAnswer | null;
   /** Why its server or its supervisor could not be asked. */
@@ -129,8 +126,8 @@ const sessionVariables = new Map(
 class StopRun {
   private readonly adapter: Adapter;
   private readonly family: Family;
-  private readonly ended: Ended[] = [];
-  private readonly survivors: Survivor[] = [];
+  private readonly ended: EndReport["ended"] = [];
+  private readonly survivors: EndReport["survivors"] = [];
   /** Every process that we tried to end for this session. */
   private readonly wanted: ProcessRow[] = [];
   private said: RequestAnswer | null = null;
@@ -170,12 +167,9 @@ class StopRun {
       env: agentEnvironment(env, this.adapter, session.home),
       maxMs: this.options.graceMs,
     });
-    if (status !== 0)
-      throw new Failure("own-stop-failed", {
-        command: [this.adapter.command, ...words].join(" "),
-        detail: text.trim(),
-      });
-    return null;
+    if (status === 0) return null;
+    const command = [this.adapter.command, ...words].join(" ");
+    throw new Failure("own-stop-failed", { command, detail: text.trim() });
   }
 
   /** Its server has agreed to end the turn, but has not done it yet. */
@@ -201,11 +195,9 @@ class StopRun {
     // Since the first snapshot a shell may have become the agent of another session.
     const stillThere = now.table.rows.filter((row) => isAmong(row, before) && this.takenBy(row, now) === null);
     const found = [...stillThere, ...this.toEndOf(this.familyIn(now))];
-    const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(
-      (row) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid),
-    );
-    const gentle: SignalStep[] = this.options.now ? [] : [{ signal: "SIGTERM", patienceMs: memberPatienceMs }];
-    return this.toEnd(fresh, [...gentle, { signal: "SIGKILL", patienceMs: killPatienceMs }]);
+    const isFresh = (row: ProcessRow) => isLive(row) && !this.wasTried(row) && !this.callerPids.has(row.identity.pid);
+    const fresh = [...new Map(found.map((row) => [row.identity.pid, row])).values()].filter(isFresh);
+    return this.toEnd(fresh, termThenKill(this.options.now ? null : memberPatienceMs, killPatienceMs));
   }
 
   private toEndOf({ members, leftovers }: Family): ProcessRow[] {
@@ -236,10 +228,8 @@ class StopRun {
     const { members, leftovers } = this.familyIn(now);
     const isNew = (row: ProcessRow) => !this.wasTried(row);
     // Processes that were found by their parents alone cannot be found again after the parents exited.
-    const seen = [
-      ...this.family.leftovers,
-      ...this.family.members.map((row) => ({ row, why: this.takenBy(row, now) })),
-    ];
+    const taken = this.family.members.map((row) => ({ row, why: this.takenBy(row, now) }));
+    const seen = [...this.family.leftovers, ...taken];
     const before = seen.flatMap(({ row, why }) =>
       why !== null && isAmong(row, now.table.rows.filter(isLive)) && !leftovers.some((left) => isAmong(row, [left.row]))
         ? [{ row, why }]

@@ -68,14 +68,13 @@ function serverBehind(socket: string, { servers }: AskedBefore): ProcessRow | nu
   const known = servers.get(socket);
   if (known !== undefined) return known;
   const listener = listenerAt(socket);
-  const row = listener.kind === "listener" && listener.pid > 0 ? processOf(listener.pid) : null;
+  const pid = listener.kind === "listener" ? listener.pid : 0;
+  const row = pid > 0 ? tryOr(null, () => readProcess(pid, "with details"), isError) : null;
   const mayBeAsked = row?.detail?.ours === true && row.detail.confinement === null && !isSuspended(row);
   const server = mayBeAsked ? row : null;
   servers.set(socket, server);
   return server;
 }
-
-const processOf = (pid: number): ProcessRow | null => tryOr(null, () => readProcess(pid, "with details"), isError);
 
 /** The socket that tmux uses without -L and -S. */
 const defaultSocket = (env: Environment): string => `${env["TMUX_TMPDIR"] || "/tmp"}/tmux-${ownUid}/default`;

@@ -96,17 +96,12 @@ function pathsOf({ agent, home, record, processes }: Session): WatchedPath[] {
   const adapter = adapterNamed(agent);
   if (adapter === null) return [];
   const any = (): boolean => true;
+  const inHome = (folder: string, isOwn: WatchedPath["isOwn"]) => ({ path: join(home, literalFolder(folder)), isOwn });
   const pids = processes.map(({ identity }) => String(identity.pid));
   const isAnnouncement = (name: string): boolean => pids.some((pid) => name.startsWith(pid));
-  const announcements =
-    adapter.announcements === undefined
-      ? []
-      : [{ path: join(home, literalFolder(adapter.announcements.folder)), isOwn: isAnnouncement }];
-  if (record === null)
-    return [
-      ...announcements,
-      ...adapter.records.map(({ folder }) => ({ path: join(home, literalFolder(folder)), isOwn: any })),
-    ];
+  const announced = adapter.announcements?.folder;
+  const announcements = announced === undefined ? [] : [inHome(announced, isAnnouncement)];
+  if (record === null) return [...announcements, ...adapter.records.map(({ folder }) => inHome(folder, any))];
   const { source, id } = record;
   const isOneFile = recordAt(adapter, source, id).set.assembled === undefined;
   const isRecord = (name: string): boolean => name.startsWith(basename(source));

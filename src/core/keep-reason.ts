@@ -11,7 +11,7 @@ export type KeepReason =
   | { code: "standing"; pid: number; name: string; role: "self" | "caller" | "other"; file: string | null }
   | { code: "more-standing"; count: number }
   | ({ code: "out-of-reach" } & Absence)
-  | { code: "unknown"; detail: string }
+  | ({ code: "unknown" } & Uncertainty)
   | { code: "uncommitted"; paths: readonly string[] }
   | { code: "hidden"; paths: readonly string[] }
   | { code: "unseen"; paths: readonly string[] }
@@ -51,6 +51,14 @@ export interface Absence {
   /** The text of a system error; else null. */
   detail: string | null;
 }
+
+/** Why git or the file system cannot tell what would be lost. `detail`: the text of git or of the system. */
+export type Uncertainty =
+  | { problem: "git-failed" | "unexpected-answer"; command: string; detail: string }
+  /** An empty path means the folder of the worktree itself. */
+  | { problem: "unreadable"; path: string; detail: string }
+  | { problem: "processes-unreadable"; detail: string }
+  | { problem: "name-not-utf8" | "other-folder"; path: string };
 
 /** What git has not finished, or keeps only here. `name`: a path or a ref, where there is one. */
 export interface UnfinishedWork {

@@ -11,9 +11,12 @@ export interface NoticeFacts {
   "clean-up-failed": { failure: FailureData };
   "empty-session-left": { command: string; detail: string };
   "exit-hook-not-run": { launch: string; failure: FailureData };
+  /** These say what a patch lacks, because showing it would run a program that the repository names. */
+  "filter-not-run": { filter: string; count: number };
   "hooks-postponed": { failure: FailureData };
   "inherited-permission": { permission: string; from: "config" | "launch"; effect: PermissionEffect };
   "left-running": { processes: readonly NamedProcess[] };
+  "names-not-shown": { paths: readonly string[] };
   "name-dropped": { name: string; by: NameOwner };
   "not-stopped": { failure: FailureData };
   "note-not-saved": { failure: FailureData };
@@ -24,6 +27,7 @@ export interface NoticeFacts {
   "still-running": { processes: readonly NamedProcess[] };
   "status-unknown": { called: string; why: OwnerDoubt };
   "stop-unconfirmed": { why: OwnerDoubt };
+  "submodules-not-shown": { paths: readonly string[] };
   "unknown-left-out": { refs: readonly string[] };
   "worktree-kept": { path: string; branch: string; reasons: readonly KeepReason[] };
   "worktree-removed": { path: string };

@@ -61,6 +61,14 @@ export interface ProcessTable {
 /** Ours, or its uid could not be read. */
 export const mayBeOurs = ({ ours, uid, unread }: ProcessDetail): boolean => ours || (uid === null && unread.length > 0);
 
+/** Parses an identity that was written to a file; null: it is not one. */
+export function parseIdentity(value: unknown): ProcessIdentity | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { pid, start, boot } = value as Record<string, unknown>;
+  const isPid = typeof pid === "number" && Number.isInteger(pid) && pid > 0 && pid <= 0x7fffffff;
+  return isPid && typeof start === "string" && typeof boot === "string" ? { pid, start, boot } : null;
+}
+
 /** A zombie keeps its stat line, start ticks included, but it is dead. */
 export const isLive = (row: ProcessRow): boolean => row.state !== "Z" && row.state !== "X" && row.state !== "x";
 

@@ -6,7 +6,7 @@ export const errorCode = (error: unknown): string =>
 /** The file or process does not exist, or no longer. */
 export const isGone = (error: unknown): boolean => ["ENOENT", "ESRCH"].includes(errorCode(error));
 
-const isSystemError = (error: unknown): boolean => errorCode(error) !== "";
+export const isSystemError = (error: unknown): boolean => errorCode(error) !== "";
 
 export const isError = (error: unknown): boolean => error instanceof Error;
 

@@ -8,7 +8,7 @@ import type { Adapter } from "../agents/adapter.ts";
 import type { Evidence, ServerAnswer, Store } from "../core/evidence.ts";
 import { namedHome } from "../core/matches.ts";
 import type { Reading } from "../core/problem.ts";
-import { isLive, type ProcessTable, sameProcess } from "../core/process.ts";
+import { isLive, type ProcessTable } from "../core/process.ts";
 import { roleOf } from "../core/rules.ts";
 import type { Session, SessionList } from "../core/session.ts";
 import { deadlineIn, pause } from "../lib/deadline.ts";
@@ -20,7 +20,7 @@ import { type Environment, homesOf, isSharedStore, readSettings, realHome, type 
 import { hidesOthers, mayHang, mountTable } from "./mounts.ts";
 import { type NamedStore, openRequired, outlineStore, storeKey, withStores } from "./open-records.ts";
 import { type ProcessReader, queryFor } from "./process-query.ts";
-import { readProcess, readProcesses } from "./processes.ts";
+import { readIfLive, readProcesses } from "./processes.ts";
 import { readAgain } from "./read-again.ts";
 import type { RecordCache } from "./record-cache.ts";
 import type { Scan } from "./scan.ts";
@@ -96,12 +96,7 @@ function findUnreadSuccessors({ sessions, unopened }: SessionList, { ids, since 
 }
 
 const areAlive = (sessions: readonly Session[]): boolean =>
-  sessions.every(({ processes }) =>
-    processes.every(({ identity }) => {
-      const now = readProcess(identity.pid);
-      return now !== null && sameProcess(now.identity, identity) && isLive(now);
-    }),
-  );
+  sessions.every(({ processes }) => processes.every(({ identity }) => readIfLive(identity) !== null));
 
 /** File times lag behind the clock by up to a tick. Times in the future prove nothing. */
 const tickMs = 20;

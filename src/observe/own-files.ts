@@ -3,7 +3,7 @@ import { fstatSync, statSync } from "node:fs";
 import type { ProblemDetail } from "../core/problem.ts";
 import { tryOr } from "../lib/errors.ts";
 import { DetailError } from "./failure.ts";
-import { type OpenFile, withFile } from "./files.ts";
+import { type OpenFile, readWhole, withFile } from "./files.ts";
 
 const ownUid = process.geteuid?.() ?? 0;
 
@@ -42,3 +42,7 @@ export const withSettingsFile = <T>(path: string, use: (file: OpenFile) => T): T
 };
 
 const ownershipError = (detail: ProblemDetail): Error => Object.assign(new DetailError(detail), { code: "EOWNER" });
+
+/** Reads a file of agentctl. Throws if it belongs to another user, is too large, or is not JSON. */
+export const readOwnJson = (path: string, maxBytes: number): unknown =>
+  JSON.parse(withOwnFile(path, (file) => readWhole(file, maxBytes).toString("utf8")));

@@ -13,6 +13,7 @@ export interface ProcessQuery {
   also?: "ours";
 }
 
+/** Reads the table without details of any process. */
 export const noDetails: ProcessQuery = { names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] };
 
 /** All processes of these agents, and the announced ones. */

@@ -1,6 +1,14 @@
 // Reads the processes of this host.
 import { type ProblemDetail, type Reading, unread } from "../core/problem.ts";
-import { chainIn, type ProcessIdentity, type ProcessRow, type ProcessTable, withAncestors } from "../core/process.ts";
+import {
+  chainIn,
+  isLive,
+  type ProcessIdentity,
+  type ProcessRow,
+  type ProcessTable,
+  sameProcess,
+  withAncestors,
+} from "../core/process.ts";
 import { isError, tryOr } from "../lib/errors.ts";
 import { darwinSystem } from "../sys/darwin.ts";
 import { DetailError } from "./failure.ts";
@@ -41,4 +49,10 @@ export const readAncestors = (row: ProcessRow): ProcessRow[] => withAncestors(re
 function readParent({ parent, identity }: ProcessRow): ProcessRow | null {
   const row = parent <= 0 ? null : tryOr(null, () => readProcess(parent), isError);
   return row !== null && Number(row.identity.start) <= Number(identity.start) ? row : null;
+}
+
+/** The process as it is now; null: it is dead, even if another process has its pid. */
+export function readIfLive(identity: ProcessIdentity): ProcessRow | null {
+  const row = readProcess(identity.pid);
+  return row !== null && isLive(row) && sameProcess(row.identity, identity) ? row : null;
 }

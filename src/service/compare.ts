@@ -12,6 +12,7 @@ import { failureText } from "../lib/errors.ts";
 import { plainText } from "../lib/width.ts";
 import type { ShellEnd } from "../sys/spawn.ts";
 import { failureMessage } from "../words/failures.ts";
+import { noticeLines } from "../words/notices.ts";
 import type { Call } from "./call.ts";
 import { launchedSessions, lookAtRows, type SessionRow } from "./look.ts";
 import { countedJson, statusWord, time } from "./session-json.ts";
@@ -71,7 +72,7 @@ async function compareOne(member: SessionRow, at: number, wantsPatches: boolean,
     return unknown;
   }
   const { changes, unshown } = await changesSince(beginning, env);
-  remarks.push(...unshown);
+  remarks.push(...unshown.flatMap(noticeLines));
   return { ...unknown, changes, patch: wantsPatches ? (await patchSince(beginning, env)).patch : null };
 }
 

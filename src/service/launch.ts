@@ -1,6 +1,6 @@
 // Starts an agent in the background. The answer is the id of its session, or an error and nothing left running.
 import { adapters } from "../agents/registry.ts";
-import { cleanUpAfterLaunch } from "../control/clean-up-after-launch.ts";
+import { cleanUpAfterLaunch } from "../control/note-retention.ts";
 import { readNote } from "../control/notes.ts";
 import { type StartedLaunch, startLaunch } from "../control/start-launch.ts";
 import { isSameSession, type Session } from "../core/session.ts";

@@ -3,7 +3,6 @@ import { basename, resolve } from "node:path";
 import { type Repository, repositoryAt } from "../control/git/repository.ts";
 import { refuseInside, resolveCaller } from "../control/guard.ts";
 import { withLaunchLock } from "../control/launch-lock.ts";
-import { undoInterruptedRemovals } from "../control/worktrees/interrupted-removals.ts";
 import { reasonsToKeep } from "../control/worktrees/reasons-to-keep.ts";
 import {
   discardingWork,
@@ -13,6 +12,7 @@ import {
   type RemovalRules,
   type Removed,
   removeWorktree,
+  undoInterruptedRemovals,
 } from "../control/worktrees/remove-worktree.ts";
 import {
   type Inhabitants,

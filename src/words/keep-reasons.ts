@@ -1,5 +1,12 @@
 // Why a worktree is kept, and what a person can do about it.
-import type { Absence, KeepReason, KeepReasonCode, Obstacle, UnfinishedWork } from "../core/keep-reason.ts";
+import type {
+  Absence,
+  KeepReason,
+  KeepReasonCode,
+  Obstacle,
+  Uncertainty,
+  UnfinishedWork,
+} from "../core/keep-reason.ts";
 import { oneLine, someOf } from "../lib/width.ts";
 import { failureMessage } from "./failures.ts";
 import { counted, type Sentences, sentenceFor } from "./reasons.ts";
@@ -25,7 +32,7 @@ const sentences: Sentences<KeepReason> = {
   "out-of-reach": (absence) => absences[absence.absence][0](absence),
   unfinished: ({ work, name, hasStash }) =>
     `${unfinished[work]}${name === null ? "" : `: ${name}`}${hasStash ? ", and has stashed changes away" : ""}`,
-  unknown: ({ detail }) => `cannot tell what is in it: ${detail}`,
+  unknown: (why) => `cannot tell what is in it: ${uncertaintyText(why)}`,
   uncommitted: ({ paths }) => `${counted(paths.length, "uncommitted file")}: ${someOf(paths, mostPaths)}`,
   hidden: ({ paths }) =>
     `${counted(paths.length, "file")} changed where git does not look (skip-worktree, assume-unchanged, old timestamp): ${someOf(paths, mostPaths)}`,
@@ -37,7 +44,7 @@ const sentences: Sentences<KeepReason> = {
       ? `no branch, tag or remote branch has its commit ${shortCommit(commit)}`
       : `${counted(ahead, "commit")} neither merged nor pushed`,
   inconsistent: ({ path }) => inconsistentText(path),
-  "not-moved": ({ detail }) => `it cannot be moved out of the way: ${detail}`,
+  "not-moved": ({ detail }) => `it cannot be moved out of the way: ${detail || "git worktree move failed"}`,
   "unknown-to-git": () => "git no longer knows it",
   "moved-on": ({ branch, commit }) =>
     `it changed meanwhile: ${branch ?? "a detached HEAD"} is at ${shortCommit(commit)}`,
@@ -91,6 +98,23 @@ const absences: Readonly<Record<Absence["absence"], Told<Absence>>> = {
     "run git worktree repair, then try again",
   ],
 };
+
+function uncertaintyText(why: Uncertainty): string {
+  switch (why.problem) {
+    case "git-failed":
+      return why.detail || `git ${why.command} failed`;
+    case "unexpected-answer":
+      return `git ${why.command} said ${why.detail}`;
+    case "unreadable":
+      return `${why.path || "its folder"}: ${why.detail}`;
+    case "processes-unreadable":
+      return `the process table cannot be read (${why.detail})`;
+    case "name-not-utf8":
+      return `the name of ${why.path} is not UTF-8, and it may be changed where git does not look`;
+    case "other-folder":
+      return `git takes ${why.path} for its folder (core.worktree)`;
+  }
+}
 
 const unfinished: Readonly<Record<UnfinishedWork["work"], string>> = {
   rebase: "a rebase is in progress",

@@ -6,7 +6,7 @@ import { throwAwayFolder } from "../conformance/folder.ts";
 import { workOf } from "./counting-fs.ts";
 
 const { takeNarrowSnapshot } = await import("../../src/control/snapshot.ts");
-const { cleanUpAfterLaunch } = await import("../../src/control/clean-up-after-launch.ts");
+const { cleanUpAfterLaunch } = await import("../../src/control/note-retention.ts");
 const { liveOnly } = await import("../../src/observe/selection.ts");
 
 const folder = throwAwayFolder();

@@ -207,7 +207,7 @@ export const mutants: readonly Mutant[] = [
     "readAnnouncementsAgain($adapter, $store, $pids)",
     "$store",
   ),
-  mutant("a signal goes to any process with the pid", "!sameProcess($row.identity, $process)", "false"),
+  mutant("a signal goes to any process with the pid", "sameProcess($row.identity, $identity)", "true", "readIfLive"),
   // What does each agent write?
   mutant(
     "a process that hides its arguments was started without any",

@@ -1,5 +1,5 @@
 // The files that live sessions have changed, by git and by the sessions' records.
-import { join, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import type { LineFacts, Message } from "../../agents/adapter.ts";
 import { adapterNamed } from "../../agents/registry.ts";
 import { Failure } from "../../core/failure.ts";
@@ -8,53 +8,37 @@ import { errorCode } from "../../lib/errors.ts";
 import { entriesBackward, readHistory } from "../../observe/conversation.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { recordAt } from "../../observe/records.ts";
-import { openScratch } from "../../sys/scratch.ts";
-import { openView, type ViewOptions } from "../git/git-view.ts";
-import { namesIn, plainStatus, statusIn } from "../git/view-files.ts";
+import { namesIn, plainStatus } from "../git/git.ts";
+import { inView } from "../git/git-view.ts";
+import { statusIn } from "../git/view-files.ts";
 import type { Live } from "./find-conflicts.ts";
 
 /** A repository that takes longer is skipped and reported: `list` must not wait for it. */
 const patienceMs = 400;
 const maxAtOnce = 8;
 
-export interface ChangedFiles {
-  /** The changed files of each place. */
-  files: Map<string, string[]>;
-  /** Places where git failed or did not answer in time. */
-  unseen: string[];
-}
-
-export async function changedFiles(places: ReadonlySet<string>, env: Environment): Promise<ChangedFiles> {
+/** The changed files of each place, and the places where git failed or did not answer in time. */
+export async function changedFiles(places: ReadonlySet<string>, env: Environment) {
   const deadline = deadlineIn(patienceMs);
   const files = new Map<string, string[]>();
   const unseen: string[] = [];
-  const queue = [...places].map((place, number) => ({ place, number }));
-  if (queue.length === 0) return { files, unseen };
-  const scratch = openScratch();
+  const queue = [...places];
   const work = async (): Promise<void> => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const { place, number } = next;
-      const options = { env, folder: join(scratch.folder, String(number)), maxMs: deadline.remainingMs() };
-      const changed = deadline.isOver() ? null : await changedIn(place, options);
+    for (let place = queue.shift(); place !== undefined; place = queue.shift()) {
+      const changed = deadline.isOver() ? null : await changedIn(place, env, deadline.remainingMs());
       if (changed === null) unseen.push(place);
       else files.set(place, changed);
     }
   };
-  try {
-    await Promise.all(Array.from({ length: maxAtOnce }, work));
-    return { files, unseen };
-  } finally {
-    scratch.remove();
-  }
+  await Promise.all(Array.from({ length: maxAtOnce }, work));
+  return { files, unseen };
 }
 
 /** null: git cannot tell. */
-async function changedIn(place: string, options: ViewOptions): Promise<string[] | null> {
+async function changedIn(place: string, env: Environment, maxMs: number): Promise<string[] | null> {
   try {
-    const opened = await openView(place, options);
-    if (!opened.ok) return null;
-    const { ok, out } = await statusIn(opened.view, plainStatus);
-    return ok ? namesIn(out).map((line) => line.slice(3)) : null;
+    const status = await inView(place, env, (view) => statusIn(view, plainStatus), maxMs);
+    return status.ok && status.value.ok ? namesIn(status.value.out).map((line) => line.slice(3)) : null;
   } catch (error) {
     if (error instanceof Failure) return null;
     throw error;

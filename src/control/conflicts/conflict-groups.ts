@@ -45,15 +45,25 @@ function fileConflicts(
   places: ReadonlyMap<string, readonly Neighbour[]>,
   dirty: ReadonlyMap<string, readonly string[]>,
 ): { conflicts: Conflict[]; omitted: number } {
+  const traces = new Map<string, Traces>();
+  const tracesOf = (file: string): Traces => {
+    const known = traces.get(file) ?? { editors: [], dirtyPlaces: [] };
+    traces.set(file, known);
+    return known;
+  };
+  for (const each of neighbours) for (const file of each.edited) tracesOf(file).editors.push(each);
+  for (const place of places.keys())
+    for (const file of new Set(dirty.get(place))) tracesOf(file).dirtyPlaces.push(place);
   const numbers = new Map([...neighbours, ...places.keys()].map((each, number) => [each, number]));
   const keyOf = ({ editors, dirtyPlaces }: Traces): string =>
     [...editors, "", ...dirtyPlaces].map((each) => numbers.get(each) ?? "").join(" ");
-  const traces = [...tracesOf(neighbours, places, dirty)].filter(([, each]) => mayConflict(each));
-  const alike = [...Map.groupBy(traces, ([, each]) => keyOf(each)).values()];
+  const shared = [...traces].filter(([, each]) => mayConflict(each));
+  const alike = [...Map.groupBy(shared, ([, each]) => keyOf(each)).values()];
   const groups = new Map<string, Conflict>();
   for (const files of alike.slice(0, maxFileConflicts)) {
-    const [first] = files;
-    const members = first === undefined ? [] : membersOf(first[1], places);
+    const { editors, dirtyPlaces } = files[0]?.[1] ?? { editors: [], dirtyPlaces: [] };
+    const involved = new Set([...editors, ...dirtyPlaces.flatMap((place) => places.get(place) ?? [])]);
+    const members = unrelated([...involved], new Set(editors));
     members.sort((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
     if (members.length < 2) continue;
     const key = members.map((each) => numbers.get(each)).join(" ");
@@ -65,29 +75,8 @@ function fileConflicts(
   return { conflicts, omitted: Math.max(0, alike.length - maxFileConflicts) };
 }
 
-function tracesOf(
-  neighbours: readonly Neighbour[],
-  places: ReadonlyMap<string, readonly Neighbour[]>,
-  dirty: ReadonlyMap<string, readonly string[]>,
-): Map<string, Traces> {
-  const traces = new Map<string, Traces>();
-  const of = (file: string): Traces => {
-    const known = traces.get(file) ?? { editors: [], dirtyPlaces: [] };
-    traces.set(file, known);
-    return known;
-  };
-  for (const each of neighbours) for (const file of each.edited) of(file).editors.push(each);
-  for (const place of places.keys()) for (const file of new Set(dirty.get(place))) of(file).dirtyPlaces.push(place);
-  return traces;
-}
-
 const mayConflict = ({ editors, dirtyPlaces }: Traces): boolean =>
   editors.length > 1 || new Set([...dirtyPlaces, ...editors.map(({ place }) => place)]).size > 1;
-
-function membersOf({ editors, dirtyPlaces }: Traces, places: ReadonlyMap<string, readonly Neighbour[]>): Neighbour[] {
-  const members = new Set([...editors, ...dirtyPlaces.flatMap((place) => places.get(place) ?? [])]);
-  return unrelated([...members], new Set(editors));
-}
 
 /**
  * The members that conflict with a session other than their parent and their children, which share on purpose. Two members

@@ -33,7 +33,7 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
     const found = places.get(session.cwd) ?? null;
     return found === null || mayHang(session.home, mounts) ? [] : [{ session, ...found }];
   });
-  const near = repositoriesOf(live).filter(areUnrelated);
+  const near = [...Map.groupBy(live, ({ main }) => main).values()].filter(areUnrelated);
   if (near.length === 0) return none;
   const exiting = findExiting(near.flat(), sessions, env);
   const repositories = near.map((all) => all.filter((each) => !exiting.has(each))).filter(areUnrelated);
@@ -41,17 +41,13 @@ export async function conflictsOf(sessions: readonly Session[], env: Environment
   const { changedFiles, editedFiles } = await import("./changed-files.ts");
   const { conflictsAmong } = await import("./conflict-groups.ts");
   const { files, unseen } = await changedFiles(new Set(repositories.flatMap(severalPlaces)), env);
-  const found = repositories.map((all) =>
-    conflictsAmong(
-      all.map((live) => ({ ...live, edited: new Set(editedFiles(live)) })),
-      files,
-    ),
-  );
+  const found = repositories.map((all) => {
+    const neighbours = all.map((live) => ({ ...live, edited: new Set(editedFiles(live)) }));
+    return conflictsAmong(neighbours, files);
+  });
   const omitted = found.reduce((sum, each) => sum + each.omitted, 0);
   return { conflicts: found.flatMap(({ conflicts }) => conflicts), omitted, unseen };
 }
-
-const repositoriesOf = (live: readonly Live[]): Live[][] => [...Map.groupBy(live, ({ main }) => main).values()];
 
 /** A session and its parent share their place on purpose. */
 function areUnrelated(live: readonly Live[]): boolean {

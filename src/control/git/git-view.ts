@@ -4,7 +4,7 @@
 import { lstatSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { deadlineIn } from "../../lib/deadline.ts";
-import { failureText, isGone } from "../../lib/errors.ts";
+import { failureText, isGone, isSystemError } from "../../lib/errors.ts";
 import { readWhole, withFile } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { openScratch } from "../../sys/scratch.ts";
@@ -22,61 +22,47 @@ export interface View {
   isPartial: boolean;
 }
 
-export interface ViewOptions {
-  env: Environment;
-  /** An empty folder for the view, which the caller removes. */
-  folder: string;
-  /** The time limit for all git commands in the view together. */
-  maxMs: number;
-}
-
-/** Creates a view for several git commands, and removes it afterwards. */
+/**
+ * Creates a view for several git commands, which share the time limit, and removes it afterwards. `root` is the root of a worktree:
+ * a repository around it does not count.
+ */
 export async function inView<T>(
   root: string,
   env: Environment,
   ask: (view: View) => Promise<T>,
+  maxMs = lookingMs,
 ): Promise<{ ok: true; value: T } | { ok: false; why: string }> {
   const scratch = openScratch();
   try {
-    const opened = await openView(root, { folder: join(scratch.folder, "git"), env, maxMs: lookingMs });
-    return opened.ok ? { ok: true, value: await ask(opened.view) } : opened;
+    return { ok: true, value: await ask(await openView(root, env, join(scratch.folder, "git"), maxMs)) };
+  } catch (error) {
+    if (error instanceof NoView) return { ok: false, why: error.message };
+    throw error;
   } finally {
     scratch.remove();
   }
 }
 
-type Opened = { ok: true; view: View } | { ok: false; why: string };
+class NoView extends Error {}
 
-/** `root` is the root of a worktree. A repository around it does not count. */
-export async function openView(root: string, { env, folder, maxMs }: ViewOptions): Promise<Opened> {
+async function openView(root: string, env: Environment, folder: string, maxMs: number): Promise<View> {
   const deadline = deadlineIn(maxMs);
   try {
     const found = repositoryAt(root);
-    if (found === null) return { ok: false, why: `fatal: not a git repository: ${root}` };
-    const refusal = await ownersRefusal(root, found, env, deadline.remainingMs());
-    if (refusal !== null) return { ok: false, why: refusal };
-    const read = await readSettings(root, env, deadline.remainingMs());
-    if (!read.ok) return read;
-    buildView(folder, found, read.settings);
+    if (found === null) throw new NoView(`fatal: not a git repository: ${root}`);
+    await checkOwners(root, found, env, deadline.remainingMs());
+    const { settings, filters, isPartial } = await readSettings(root, env, deadline.remainingMs());
+    buildView(folder, found, settings);
     const own = { GIT_DIR: folder, GIT_WORK_TREE: root, GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null" };
-    return {
-      ok: true,
-      view: {
-        root,
-        gitDir: found.own,
-        filters: read.filters,
-        isPartial: read.isPartial,
-        git: (args, more = {}) =>
-          askGitQuietly({
-            ...{ directory: root, args: withoutSubmodules(args), env, settings: [...read.settings] },
-            ...{ maxMs: deadline.remainingMs(), more: { ...more.env, ...own } },
-            ...(more.input === undefined ? {} : { input: more.input }),
-          }),
-      },
-    };
+    const runGit: View["git"] = (args, { env: more, ...input } = {}) =>
+      askGitQuietly({
+        ...{ directory: root, args: withoutSubmodules(args), env, settings: [...settings], ...input },
+        ...{ maxMs: deadline.remainingMs(), more: { ...more, ...own } },
+      });
+    return { root, gitDir: found.own, filters, isPartial, git: runGit };
   } catch (error) {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    return { ok: false, why: `cannot read the repository of ${root}: ${failureText(error)}` };
+    if (!isSystemError(error)) throw error;
+    throw new NoView(`cannot read the repository of ${root}: ${failureText(error)}`);
   }
 }
 
@@ -106,16 +92,11 @@ function repositoryAt(root: string): RepositoryFolders | null {
 export const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 /** Git itself decides whether a repository of another user may be read (safe.directory). */
-async function ownersRefusal(
-  root: string,
-  { own }: RepositoryFolders,
-  env: Environment,
-  maxMs: number,
-): Promise<string | null> {
+async function checkOwners(root: string, { own }: RepositoryFolders, env: Environment, maxMs: number): Promise<void> {
   const owners = [lstatSync(root), lstatSync(join(root, ".git")), statSync(own)].map(({ uid }) => uid);
-  if (owners.every((uid) => uid === process.geteuid?.())) return null;
+  if (owners.every((uid) => uid === process.geteuid?.())) return;
   const { ok, err } = await askGitQuietly({ directory: root, args: ["rev-parse", "--git-dir"], env, maxMs });
-  return ok ? null : err;
+  if (!ok) throw new NoView(err);
 }
 
 /** Settings that define how files are compared, and that name no program. */
@@ -126,24 +107,13 @@ const harmless = [
 ];
 const wanted = `^(core\\.(${harmless.join("|")})|index\\.sparse|extensions\\.(objectformat|refstorage)|filter\\..*|remote\\..*\\.promisor)$`;
 
-interface ViewSettings {
-  ok: true;
-  settings: Map<string, string>;
-  filters: Set<string>;
-  isPartial: boolean;
-}
-
 /** Reads the configuration with its includes. Git reads them only here. */
-async function readSettings(
-  root: string,
-  env: Environment,
-  maxMs: number,
-): Promise<ViewSettings | { ok: false; why: string }> {
+async function readSettings(root: string, env: Environment, maxMs: number) {
   const args = ["config", "--null", "--get-regexp", wanted];
   const more = { GIT_CEILING_DIRECTORIES: dirname(root) };
   const { ok, out, err } = await askGitQuietly({ directory: root, args, env, maxMs, more });
   // If there is no such setting, git fails without a message.
-  if (!ok && err !== "") return { ok: false, why: `git config: ${err}` };
+  if (!ok && err !== "") throw new NoView(`git config: ${err}`);
   const settings = new Map<string, string>();
   const filters = new Set<string>();
   let isPartial = false;
@@ -155,7 +125,7 @@ async function readSettings(
     if (key.startsWith("remote.")) isPartial = true;
     if (!/^(?:filter|remote)\./.test(key)) settings.set(key, value);
   }
-  return { ok: true, settings, filters, isPartial };
+  return { settings, filters, isPartial };
 }
 
 /** Links the shared parts of the repository and the parts of this worktree. */

@@ -1,7 +1,8 @@
 // Runs git with arguments, in the given repository whatever the caller's environment says. `git` is for reading: it runs no
 // program that the repository names, and uses no network. `gitAsPerson` is for acting: filters and hooks run as usual.
 import { Failure } from "../../core/failure.ts";
-import { errorCode } from "../../lib/errors.ts";
+import type { Uncertainty } from "../../core/keep-reason.ts";
+import { errorCode, failureText } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { runCommand } from "../../sys/spawn.ts";
 
@@ -46,13 +47,45 @@ export async function git(
   if (!isRemoval && isPlain(command, words))
     return await askGitQuietly({ directory, args, env, more, maxMs: lookingMs, graceMs });
   // Loaded only if needed: most launches ask only for a commit.
-  const { gitInView, removeIfClean } = await import("./git-in-view.ts");
+  const { gitInView, removeIfClean } = await import("./view-files.ts");
   return isRemoval ? await removeIfClean(directory, args, env) : await gitInView(directory, args, env, more);
 }
 
 /** The output without its last newline. Throws git's error message if it failed. */
 export const gitText = async (directory: string, args: readonly string[], env: Environment): Promise<string> =>
   textOf(args, await git(directory, args, env));
+
+/** Git or the file system cannot tell, so nothing may be removed. */
+export class CannotTell extends Error {
+  constructor(readonly why: Uncertainty) {
+    super(Object.values(why).join(" "));
+  }
+}
+
+export const unreadable = (path: string, error: unknown): CannotTell =>
+  new CannotTell({ problem: "unreadable", path, detail: failureText(error) });
+
+/**
+ * Replacements and grafts change which commits seem to contain which. Garbage collection ignores them, so they must not count
+ * here either.
+ */
+const asGarbageCollectionSees = {
+  GIT_NO_REPLACE_OBJECTS: "1",
+  GIT_GRAFT_FILE: "/dev/null/no-grafts",
+  GIT_NO_LAZY_FETCH: "1",
+};
+
+/** For answers that decide whether work may be removed. One with a warning does not count: git may have skipped a folder. */
+export async function gitFact(
+  directory: string,
+  args: readonly string[],
+  env: Environment,
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const { ok, out, err } = await git(directory, args, env, { ...asGarbageCollectionSees, ...more });
+  if (!ok || err !== "") throw new CannotTell({ problem: "git-failed", command: commandIn(args).command, detail: err });
+  return out;
+}
 
 /** For acting: like git in the person's shell, but git does not ask for passwords. */
 export const gitAsPerson = (directory: string, args: readonly string[], env: Environment): Promise<GitAnswer> =>
@@ -136,3 +169,12 @@ export function commandIn(args: readonly string[]): { options: readonly string[]
   while (args[at]?.startsWith("-")) at += args[at] === "-c" ? 2 : 1;
   return { options: args.slice(0, at), command: args[at] ?? "", words: args.slice(at + 1) };
 }
+
+/** The names in an answer to a command with `-z`. */
+export const namesIn = (answer: string): string[] => answer.split("\0").filter((name) => name !== "");
+
+/** Replaces bytes that are not UTF-8. A name with this character may mean another file, and git would not find a file by it. */
+export const lostByte = "\ufffd";
+
+/** Overrides settings that would hide new files. */
+export const plainStatus = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
 import { adminFolders, listWorktrees } from "../worktrees/admin-folder.ts";
-import { git } from "./git.ts";
-import { CannotTell, gitFact } from "./git-fact.ts";
+import { CannotTell, git, gitFact } from "./git.ts";
 import { commonFolder, type Repository } from "./repository.ts";
 
 export interface Holders {
@@ -115,13 +114,8 @@ async function isInUse(branch: string, repository: Repository): Promise<boolean>
   const common = commonFolder(repository);
   const files = ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
   const names = [branch, `refs/heads/${branch}`];
+  const linesIn = (path: string): string[] => tryOr("", () => readText(path)).split("\n");
   return [common, ...adminFolders(common).values()]
-    .flatMap((folder) => files.map((file) => join(folder, file)))
-    .some((file) =>
-      textOf(file)
-        .split("\n")
-        .some((line) => names.includes(line.trim())),
-    );
+    .flatMap((folder) => files.flatMap((file) => linesIn(join(folder, file))))
+    .some((line) => names.includes(line.trim()));
 }
-
-const textOf = (file: string): string => tryOr("", () => readText(file));

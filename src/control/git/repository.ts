@@ -1,5 +1,4 @@
 // The git repository that a directory is in.
-import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "../../core/failure.ts";
 import type { Environment } from "../../observe/homes.ts";
@@ -18,30 +17,13 @@ export interface Repository {
 /** The folder with the objects and refs that all worktrees share. */
 export const commonFolder = ({ main, isBare }: Repository): string => (isBare ? main : join(main, ".git"));
 
-/**
- * The repository of a submodule is inside the `.git` of its superproject, or in the admin folder of a worktree. A folder beside
- * it would be removed with them. null: not inside another repository.
- */
-export function repositoryAround(repository: Repository): string | null {
-  for (let folder = dirname(commonFolder(repository)); dirname(folder) !== folder; folder = dirname(folder)) {
-    const has = (name: string): boolean => existsSync(join(folder, name));
-    if (basename(folder) === ".git" || (has("HEAD") && (has("commondir") || (has("objects") && has("refs")))))
-      return folder;
-  }
-  return null;
-}
-
 export async function repositoryAt(cwd: string, env: Environment): Promise<Repository> {
   // One question per call: a path may contain a newline.
-  const { ok, out, err, isIncomplete } = await git(
-    cwd,
-    ["rev-parse", "--path-format=absolute", "--git-common-dir"],
-    env,
-  );
+  const asked = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+  const { ok, out, err, isIncomplete } = await git(cwd, asked, env);
   if (!ok) {
-    if (/dubious ownership/.test(err)) throw new Failure("foreign-repository", { cwd, detail: err });
-    if (isIncomplete) throw new Failure("repository-unknown", { cwd, detail: err });
-    throw new Failure("not-a-repository", { cwd, detail: err });
+    const reason = isIncomplete ? "repository-unknown" : "not-a-repository";
+    throw new Failure(/dubious ownership/.test(err) ? "foreign-repository" : reason, { cwd, detail: err });
   }
   const common = out.replace(/\n$/, "");
   const main = basename(common) === ".git" ? dirname(common) : common;

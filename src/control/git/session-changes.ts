@@ -2,14 +2,14 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../core/failure.ts";
+import type { Notice } from "../../core/notice.ts";
 import type { Session } from "../../core/session.ts";
-import { someOf } from "../../lib/width.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { placeOf } from "../../observe/place.ts";
 import type { LaunchNote } from "../notes.ts";
-import { git, textOf } from "./git.ts";
+import { git, lostByte, namesIn, textOf } from "./git.ts";
 import { inView, type View } from "./git-view.ts";
-import { dirtySubmodules, filteredAmong, namesIn, untouchedAmong } from "./view-files.ts";
+import { dirtySubmodules, filteredAmong, untouchedAmong } from "./view-files.ts";
 
 export interface StartingCommit {
   place: string;
@@ -27,8 +27,7 @@ export async function beginningOf(
 ): Promise<StartingCommit> {
   const place = placeOf(note?.worktree ?? session.cwd);
   if (place === null) throw new Failure("place-unknown", {});
-  const isKnown = note?.commit != null && (await isCommit(note.commit, place, env));
-  if (note?.commit != null && isKnown)
+  if (note?.commit != null && (await git(place, ["cat-file", "-e", `${note.commit}^{commit}`], env)).ok)
     return { place, commit: note.commit, at: begunAt(session, note), isGuessed: false };
   const { ok, err } = await git(place, ["rev-parse", "--git-dir"], env);
   if (!ok) throw new Failure("changes-unknown", { place, detail: err });
@@ -44,9 +43,6 @@ export async function beginningOf(
 const begunAt = ({ startedAt, parent }: Session, note: LaunchNote): number =>
   Math.min(Date.parse(note.at), parent === null && startedAt !== null ? startedAt : Number.POSITIVE_INFINITY);
 
-const isCommit = async (commit: string, place: string, env: Environment): Promise<boolean> =>
-  (await git(place, ["cat-file", "-e", `${commit}^{commit}`], env)).ok;
-
 export interface SessionChanges {
   commits: number;
   files: number;
@@ -54,25 +50,23 @@ export interface SessionChanges {
   removed: number;
 }
 
-export async function changesSince(
-  beginning: StartingCommit,
-  env: Environment,
-): Promise<{ changes: SessionChanges; unshown: string[] }> {
+export async function changesSince(beginning: StartingCommit, env: Environment) {
   const { place, commit } = beginning;
   const count = await git(place, ["rev-list", "--count", `${commit}..HEAD`], env);
   const { patch, unshown } = await patchSince(beginning, env, ["--numstat", "-z", "--no-renames"]);
   const files = namesIn(patch);
   const sum = (column: 0 | 1): number => files.reduce((all, line) => all + (Number(line.split("\t")[column]) || 0), 0);
   const commits = count.ok ? Number(count.out.trim()) : 0;
-  return { changes: { commits, files: files.length, added: sum(0), removed: sum(1) }, unshown };
+  const changes: SessionChanges = { commits, files: files.length, added: sum(0), removed: sum(1) };
+  return { changes, unshown };
 }
 
 export interface Patch {
   patch: string;
   /** Files that differ from the commit but were last written before the session began. They are not in the patch. */
   before: string[];
-  /** Changes that the patch lacks, because showing them would run a program that the repository names. */
-  unshown: string[];
+  /** Changes that the patch lacks. */
+  unshown: Notice[];
 }
 
 export async function patchSince(
@@ -100,7 +94,7 @@ async function patchIn(
   };
   const isBefore = (path: string): boolean => isOlder(join(place, path), at);
   const others = namesIn(await ask(["ls-files", "--others", "--exclude-standard", "-z"]));
-  const added = others.filter((path) => !path.includes(unreadable));
+  const added = others.filter((path) => !path.includes(lostByte));
   // New files are added to the index of the view: the index of the worktree stays as it is.
   const fromInput = ["--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"];
   const input = added.filter((path) => !isBefore(path)).join("\0");
@@ -110,32 +104,28 @@ async function patchIn(
   const known = namesIn(await ask([...diff, ...names, commit, "--"]));
   const filters = await filteredAmong(known, view);
   const filtered = [...filters.values()].flat();
-  const inCommits = new Set(
-    filtered.length === 0 ? [] : namesIn(await ask([...diff, "--cached", ...names, commit, "--"])),
-  );
-  const untouched = await untouchedAmong(
-    filtered.filter((path) => !inCommits.has(path)),
-    view,
-  );
+  const cached = filtered.length === 0 ? "" : await ask([...diff, "--cached", ...names, commit, "--"]);
+  const inCommits = new Set(namesIn(cached));
+  const uncommitted = filtered.filter((path) => !inCommits.has(path));
+  const untouched = await untouchedAmong(uncommitted, view);
   const before = known.filter(isBefore);
   const left = new Set([...before, ...untouched]);
   const patch = await ask([...diff, ...words, commit, "--", ...allBut(left)]);
-  const unshown = [
-    ...[...filters].map(([filter, paths]) => filterWords(filter, paths.filter((path) => !left.has(path)).length)),
-    listWords("uncommitted changes in submodules", await dirtySubmodules(view, env)),
-    listWords(
-      "files whose names are not UTF-8",
-      others.filter((path) => path.includes(unreadable)),
-    ),
-  ];
+  const submodules = await dirtySubmodules(view, env);
+  const nameless = others.filter((path) => path.includes(lostByte));
+  const unshown = [...filters].flatMap(([filter, paths]): Notice[] => {
+    const count = paths.filter((path) => !left.has(path)).length;
+    return count === 0 ? [] : [{ code: "filter-not-run", facts: { filter, count } }];
+  });
+  if (submodules.length > 0) unshown.push({ code: "submodules-not-shown", facts: { paths: submodules } });
+  if (nameless.length > 0) unshown.push({ code: "names-not-shown", facts: { paths: nameless } });
   return {
     patch,
     before: [...before.filter((path) => !untouched.has(path)), ...added.filter(isBefore)],
-    unshown: unshown.filter((text) => text !== null),
+    unshown,
   };
 }
 
-const maxNamed = 5;
 const maxWords = 1024 * 1024;
 
 /** Git takes excluded paths only as arguments, whose total size the kernel limits. */
@@ -145,17 +135,6 @@ function allBut(paths: ReadonlySet<string>): string[] {
     throw new Failure("too-many-older-files", { count: paths.size });
   return words;
 }
-
-/** This character replaces bytes that are not UTF-8. Git would not find a file by such a name. */
-const unreadable = "\uFFFD";
-
-const filterWords = (filter: string, files: number): string | null =>
-  files === 0
-    ? null
-    : `${files === 1 ? "1 file goes" : `${files} files go`} through the filter ${filter}, which agentctl does not run: shown as on disk`;
-
-const listWords = (what: string, names: readonly string[]): string | null =>
-  names.length === 0 ? null : `not in here: ${what}: ${someOf(names, maxNamed)}`;
 
 /** The kernel sets file times from its coarse clock, which may be one tick behind the clock that we read. */
 const tickMs = 10;

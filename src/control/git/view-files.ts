@@ -1,11 +1,55 @@
-// Files that a view of a repository cannot compare as git would: files with a filter, and files in submodules.
+// Git commands that read files, in a view of their repository. A view cannot compare files with a filter and files in
+// submodules as git would.
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import type { Environment } from "../../observe/homes.ts";
-import { type GitAnswer, textOf } from "./git.ts";
-import { inView, type View } from "./git-view.ts";
+import {
+  actingMs,
+  askGitQuietly,
+  commandIn,
+  type GitAnswer,
+  graceMs,
+  lostByte,
+  namesIn,
+  plainStatus,
+  textOf,
+} from "./git.ts";
+import { inView, isThere, type View } from "./git-view.ts";
 
-export const namesIn = (list: string): string[] => list.split("\0").filter((name) => name !== "");
+export async function gitInView(
+  root: string,
+  args: readonly string[],
+  env: Environment,
+  more: Readonly<Record<string, string>>,
+): Promise<GitAnswer> {
+  const { command, words } = commandIn(args);
+  const isComparable = command === "status" && words.includes("-z") && words.includes("--no-renames");
+  const ask = (view: View): Promise<GitAnswer> =>
+    isComparable ? statusIn(view, args, more) : view.git(args, { env: more });
+  const answer = await inView(root, env, ask);
+  return answer.ok ? answer.value : { ok: false, out: "", err: answer.why };
+}
+
+/** Git would run `git status` in the worktree, with filters. So the status is asked in a view, and git removes with --force. */
+export async function removeIfClean(directory: string, args: readonly string[], env: Environment): Promise<GitAnswer> {
+  const path = args.at(-1) ?? "";
+  const refused = (why: string): GitAnswer => ({ ok: false, out: "", err: `fatal: ${path}: ${why}` });
+  const remove = (words: readonly string[]): Promise<GitAnswer> =>
+    askGitQuietly({ directory, args: words, env, maxMs: actingMs, graceMs });
+  // The folder is gone: git only removes its own data.
+  if (!isThere(path)) return await remove(args);
+  const found = await inView(path, env, async (view) => {
+    const hasModules = isThere(join(view.gitDir, "modules")) || (await filledSubmodules(view)).length > 0;
+    return { status: await statusIn(view, plainStatus), hasModules };
+  });
+  if (!found.ok) return refused(found.why);
+  const { status, hasModules } = found.value;
+  if (hasModules) return refused("worktrees that contain submodules cannot be removed");
+  if (!status.ok) return refused(status.err);
+  if (status.out !== "") return refused("it contains modified or untracked files");
+  const { options, command, words } = commandIn(args);
+  return await remove([...options, command, ...words.slice(0, 1), "--force", ...words.slice(1)]);
+}
 
 /** The files to which the person's own git would apply a filter (like Git LFS), by the name of the filter. */
 export async function filteredAmong(paths: readonly string[], view: View): Promise<Map<string, string[]>> {
@@ -35,8 +79,7 @@ export async function untouchedAmong(paths: readonly string[], view: View): Prom
   const untouched = new Set<string>();
   for (let found = entry.exec(facts); found !== null; found = entry.exec(facts)) {
     const [, path = "", ctime, mtime, size] = found;
-    // All bytes that are not UTF-8 became this character, so the name may mean another file.
-    if (path.includes("\ufffd")) continue;
+    if (path.includes(lostByte)) continue;
     const now = lstatSync(join(view.root, path), { bigint: true, throwIfNoEntry: false });
     if (now === undefined) continue;
     // The index has only the lower 32 bits of a size.
@@ -64,11 +107,11 @@ export async function statusIn(view: View, args: readonly string[], env = {}): P
   return { ...answer, out: left.map((line) => `${line}\0`).join("") };
 }
 
-export async function filledSubmodules(view: View): Promise<string[]> {
+async function filledSubmodules(view: View): Promise<string[]> {
   const args = ["ls-files", "--stage", "-z"];
   const links = namesIn(textOf(args, await view.git(args))).filter((entry) => entry.startsWith("160000 "));
   const paths = links.map((entry) => entry.slice(entry.indexOf("\t") + 1));
-  return paths.filter((path) => lstatSync(join(view.root, path, ".git"), { throwIfNoEntry: false }) !== undefined);
+  return paths.filter((path) => isThere(join(view.root, path, ".git")));
 }
 
 const deepest = 5;
@@ -86,5 +129,3 @@ export async function dirtySubmodules(view: View, env: Environment, depth = 0): 
   }
   return dirty;
 }
-
-export const plainStatus = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];

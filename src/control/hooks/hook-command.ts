@@ -3,6 +3,7 @@ import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
 import { isLive } from "../../core/process.ts";
 import { deadlineIn, within } from "../../lib/deadline.ts";
 import { isGone, tryOr } from "../../lib/errors.ts";
+import { noDetails } from "../../observe/process-query.ts";
 import { readProcesses } from "../../observe/processes.ts";
 import { spawnPiped } from "../../sys/spawn.ts";
 import { endInRounds } from "../end-processes.ts";
@@ -66,7 +67,7 @@ function begin({ command, cwd, env }: HookCommand, log: Log): ReturnType<typeof 
 /** The id of a kernel session is not reused while a process is in it. */
 async function endKernelSession(session: number, graceMs: number): Promise<void> {
   await endInRounds(() => {
-    const table = readProcesses({ names: new Set(), pids: new Set(), environment: new Set(), lockedFiles: [] });
+    const table = readProcesses(noDetails);
     if (table.ok) return table.value.rows.filter((row) => row.session === session && isLive(row));
     // The members are not known: kill at least the command itself, whose pid cannot be reused before we reap it.
     tryOr(false, () => process.kill(-session, "SIGKILL"), isGone);

@@ -1,12 +1,11 @@
 // The record of one hook's run: a small file beside the launch note, written when the hook begins and again when it ends.
 
-import { fieldsOf, textIn } from "../../agents/fields.ts";
-import { isLive, type ProcessIdentity, sameProcess } from "../../core/process.ts";
+import { countIn, fieldsOf, textIn } from "../../agents/fields.ts";
+import { type ProcessIdentity, parseIdentity } from "../../core/process.ts";
 import { writeFileAtomically } from "../../lib/atomic-file.ts";
 import { isError, tryOr } from "../../lib/errors.ts";
-import { readWhole } from "../../observe/files.ts";
-import { withOwnFile } from "../../observe/own-files.ts";
-import { readProcess } from "../../observe/processes.ts";
+import { readOwnJson } from "../../observe/own-files.ts";
+import { readIfLive } from "../../observe/processes.ts";
 
 export const hookKinds = ["start", "exit"] as const;
 export type HookKind = (typeof hookKinds)[number];
@@ -47,7 +46,7 @@ export const readHookRun = (path: string): ReadHookRun | null =>
   tryOr(
     null,
     () => {
-      const run = parseHookRun(withOwnFile(path, (file) => JSON.parse(readWhole(file, maxBytes).toString("utf8"))));
+      const run = parseHookRun(readOwnJson(path, maxBytes));
       return run === null ? null : { ...run, state: run.endedAt === null ? openState(run) : "ended" };
     },
     isError,
@@ -55,39 +54,24 @@ export const readHookRun = (path: string): ReadHookRun | null =>
 
 function parseHookRun(value: unknown): HookRun | null {
   const fields = fieldsOf(value);
-  const runner = identityIn(fieldsOf(fields?.["runner"]));
+  const runner = parseIdentity(fields?.["runner"]);
   if (fields === null || fields["schema"] !== schema || runner === null) return null;
   const begunAt = textIn(fields, "begunAt");
   if (begunAt === null) return null;
-  const number = (key: string): number | null => {
-    const found = fields[key];
-    return typeof found === "number" && Number.isInteger(found) && found >= 0 ? found : null;
-  };
   return {
     runner,
-    process: identityIn(fieldsOf(fields["process"])),
-    attempts: number("attempts") ?? 1,
+    process: parseIdentity(fields["process"]),
+    attempts: countIn(fields, "attempts") ?? 1,
     begunAt,
     endedAt: textIn(fields, "endedAt"),
-    status: number("status"),
+    status: countIn(fields, "status"),
     timedOut: fields["timedOut"] === true,
     late: fields["late"] === true,
     problem: textIn(fields, "problem"),
   };
 }
 
-function identityIn(fields: Record<string, unknown> | null): ProcessIdentity | null {
-  if (fields === null) return null;
-  const [pid, start, boot] = [fields["pid"], textIn(fields, "start"), textIn(fields, "boot")];
-  const isPid = typeof pid === "number" && Number.isInteger(pid) && pid > 0 && pid <= 0x7fffffff;
-  return isPid && start !== null && boot !== null ? { pid, start, boot } : null;
-}
-
 function openState({ runner, process }: HookRun): HookState {
-  const isThere = (identity: ProcessIdentity): boolean => {
-    const row = readProcess(identity.pid);
-    return row !== null && isLive(row) && sameProcess(row.identity, identity);
-  };
-  const isRunning = () => isThere(runner) || (process !== null && isThere(process));
+  const isRunning = () => readIfLive(runner) !== null || (process !== null && readIfLive(process) !== null);
   return tryOr("unknown", () => (isRunning() ? "running" : "cut-off"), isError);
 }

@@ -31,21 +31,18 @@ export async function runStartHook(launch: string, directory: string, env: Envir
 /** Called by the holder, after the program that it started has exited. */
 export async function runExitHook(launch: string, directory: string, env: Environment): Promise<void> {
   await untilGone(launch, env);
-  const lock = await takeLock(launch, env, patienceMs);
-  // While we waited for on-start to end, a launch that failed may have removed its note.
-  const note = lock === null ? null : readNote(env, launch);
-  if (lock === null || note === null) return;
-  const session = await settled(note, env);
-  await run({ kind: "exit", note, session, directory, late: false, lock }, env);
+  const taken = await takeLock(launch, env, patienceMs);
+  if (taken === null) return;
+  const session = await settled(taken.note, env);
+  await run({ kind: "exit", ...taken, session, directory, late: false }, env);
 }
 
 /** Called by a later command: the agent is gone, and its on-exit hook was not run. */
 export async function runLateHook(launch: string, env: Environment): Promise<void> {
-  const lock = await takeLock(launch, env, 0);
-  const note = lock === null ? null : readNote(env, launch);
-  if (lock === null || note === null) return;
-  const session = await findSession(note, env);
-  await run({ kind: "exit", note, session, directory: session?.cwd ?? null, late: true, lock }, env);
+  const taken = await takeLock(launch, env, 0);
+  if (taken === null) return;
+  const session = await findSession(taken.note, env);
+  await run({ kind: "exit", ...taken, session, directory: session?.cwd ?? null, late: true }, env);
 }
 
 /** Longer than the time limit of a hook. */
@@ -53,29 +50,27 @@ const patienceMs = 10 * 60_000;
 const againMs = 50;
 
 /** null: the launch is gone, or another process keeps the lock. */
-async function takeLock(launch: string, env: Environment, maxMs: number): Promise<number | null> {
+async function takeLock(launch: string, env: Environment, maxMs: number) {
   const deadline = deadlineIn(maxMs);
   for (;;) {
-    const fd = readNote(env, launch) === null ? null : openLock(launchFiles(env, launch).hookLock);
-    if (fd === null || tryLock(fd)) return fd;
-    closeSync(fd);
+    const lock = readNote(env, launch) === null ? null : openLock(launchFiles(env, launch).hookLock);
+    if (lock === null) return null;
+    // Read again under the lock: a launch that failed may have removed its note, and on-start may have ended.
+    const note = tryLock(lock) ? readNote(env, launch) : null;
+    if (note !== null) return { lock, note };
+    closeSync(lock);
     if (deadline.isOver()) return null;
     await pause(againMs);
   }
 }
 
 /** Never creates the file: if it is gone, so is the launch. */
-const openLock = (path: string): number | null =>
-  tryOr(
-    null,
-    () => {
-      const fd = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      if (fstatSync(fd).isFile()) return fd;
-      closeSync(fd);
-      return null;
-    },
-    isGone,
-  );
+function openLock(path: string): number | null {
+  const fd = tryOr(null, () => openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK), isGone);
+  if (fd === null || fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return null;
+}
 
 /** Waits until the agent is gone, too: the program that the holder started may have left its agent running. */
 async function untilGone(launch: string, env: Environment): Promise<void> {

@@ -17,15 +17,7 @@ import { spawnFree } from "../../sys/spawn.ts";
 import { callerEnvironment, withoutTags } from "../child-environment.ts";
 import { type Caller, type ResolvedCaller, resolveCaller } from "../guard.ts";
 import { holderIn } from "../holder.ts";
-import {
-  agentctlHome,
-  checkOwn,
-  type LaunchNote,
-  launchFiles,
-  type ReadNote,
-  readHookedNotes,
-  sessionOfNote,
-} from "../notes.ts";
+import { agentctlHome, checkOwn, launchFiles, type ReadNote, readHookedNotes, sessionOfNote } from "../notes.ts";
 import { type Snapshot, takeSnapshot } from "../snapshot.ts";
 
 const runnerWord = "run-hook";
@@ -34,7 +26,7 @@ const runnerWord = "run-hook";
 export const inheritedLock = 3;
 
 /** The environment of a hook: the caller's, without tags and without variables that are meant for the agent. */
-export function hookEnvironment(env: Environment, { agent, home }: Pick<LaunchNote, "agent" | "home">) {
+export function hookEnvironment(env: Environment, { agent, home }: Pick<ReadNote, "agent" | "home">) {
   const adapter = adapterNamed(agent);
   const plain = adapter === null ? withoutTags(env) : callerEnvironment(env, adapter, home);
   return { ...plain, ...homeVariable(env) };
@@ -58,7 +50,7 @@ export function takeHookLock(env: Environment, launch: string): number {
 export function startOnStartHook(
   lock: number,
   launch: string,
-  { agent, home, hooks, cwd, env }: Pick<LaunchNote, "agent" | "home" | "hooks"> & { cwd: string; env: Environment },
+  { agent, home, hooks, cwd, env }: Pick<ReadNote, "agent" | "home" | "hooks"> & { cwd: string; env: Environment },
 ): Notice | null {
   try {
     if (hooks.start !== null)
@@ -100,10 +92,7 @@ export function startDueHooksOf(
   for (const note of notes)
     try {
       if (isExitHookDue(note, snapshot))
-        spawnFree([...selfCommand(), runnerWord, "late", note.id], {
-          env: hookEnvironment(env, note),
-          inherits: null,
-        });
+        spawnFree([...selfCommand(), runnerWord, "late", note.id], { env: hookEnvironment(env, note), inherits: null });
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       onNotice({ code: "exit-hook-not-run", facts: { launch: note.id, failure: asFailure(error) } });

@@ -1,13 +1,13 @@
 // Creates the worktree of a session with plain git, beside its repository.
-import { lstatSync, mkdirSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { Failure } from "../../core/failure.ts";
 import type { Notice } from "../../core/notice.ts";
 import { failureText } from "../../lib/errors.ts";
 import { type Environment, readSettings } from "../../observe/homes.ts";
-import { git, gitAsPerson } from "../git/git.ts";
+import { git, gitAsPerson, namesIn, plainStatus } from "../git/git.ts";
 import { deleteBranch } from "../git/lasting-refs.ts";
-import { commonFolder, type Repository, repositoryAround, repositoryAt } from "../git/repository.ts";
+import { commonFolder, type Repository, repositoryAt } from "../git/repository.ts";
 import { adminFolders, isFolder, listWorktrees, realLocation } from "./admin-folder.ts";
 import { presenceOf } from "./worktree-presence.ts";
 
@@ -82,12 +82,7 @@ async function makeWorktree(wanted: NewWorktree, requested: string, env: Environ
 }
 
 /** A name that agentctl chose gets the next free number; a person's name stays as it is. */
-async function freeNames(
-  wanted: NewWorktree,
-  folder: string,
-  root: string,
-  env: Environment,
-): Promise<Pick<MadeWorktree, "branch" | "isNewBranch" | "path">> {
+async function freeNames(wanted: NewWorktree, folder: string, root: string, env: Environment) {
   for (let number = 1; ; number += 1) {
     const numbered = number === 1 ? wanted.name : `${wanted.name}-${number}`;
     const branch = wanted.branch ?? `agentctl/${numbered}`;
@@ -119,12 +114,17 @@ export function folderFor(main: string, env: Environment): string {
   return worktrees === null ? join(dirname(main), `${name}.worktrees`) : join(worktrees, name);
 }
 
-/** Refuses a repository inside another one, such as a submodule's: a folder beside it would be deleted with the outer one. */
+/**
+ * Refuses a repository inside another one: that of a submodule is inside the `.git` of its superproject, or in the admin folder of
+ * a worktree. A folder beside it would be deleted with the outer one.
+ */
 function checkSurroundings(repository: Repository): void {
   if (readSettings(repository.env).settings.worktrees !== null) return;
-  const around = repositoryAround(repository);
-  if (around === null) return;
-  throw new Failure("inside-repository", { root: repository.root, around });
+  for (let around = dirname(commonFolder(repository)); dirname(around) !== around; around = dirname(around)) {
+    const has = (name: string): boolean => existsSync(join(around, name));
+    if (basename(around) === ".git" || (has("HEAD") && (has("commondir") || (has("objects") && has("refs")))))
+      throw new Failure("inside-repository", { root: repository.root, around });
+  }
 }
 
 /**
@@ -148,7 +148,8 @@ function makeParentFolder(path: string): void {
     throw cannotMake(path, error);
   }
   const folder = dirname(path);
-  const isTheirs = [lstatSync(folder), statSync(folder)].some(({ uid }) => uid !== process.geteuid?.() && uid !== 0);
+  const owners = [lstatSync(folder), statSync(folder)].map(({ uid }) => uid);
+  const isTheirs = owners.some((uid) => uid !== process.geteuid?.() && uid !== 0);
   const { mode } = statSync(folder);
   const isOpen = (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
   if (!isTheirs && !isOpen) return;
@@ -170,10 +171,8 @@ const cannotMake = (path: string, error: unknown): Failure =>
 
 async function missingIn(path: string, { root, isBare, env }: Repository): Promise<Notice[]> {
   const warnings: Notice[] = [];
-  // Overrides settings that would hide new files.
-  const words = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
-  const { ok, out } = isBare ? { ok: false, out: "" } : await git(root, words, env);
-  const count = ok ? out.split("\0").length - 1 : 0;
+  const { ok, out } = isBare ? { ok: false, out: "" } : await git(root, plainStatus, env);
+  const count = ok ? namesIn(out).length : 0;
   if (count > 0) warnings.push({ code: "worktree-without-files", facts: { path, root, count } });
   if ((await git(path, ["ls-files", "--error-unmatch", "--", ".gitmodules"], env)).ok)
     warnings.push({ code: "worktree-without-submodules", facts: { path } });

@@ -2,11 +2,10 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { UnfinishedWork } from "../../core/keep-reason.ts";
-import { errorCode, failureText, isGone, tryOr } from "../../lib/errors.ts";
+import { errorCode, isGone, tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { gitText } from "../git/git.ts";
-import { CannotTell, gitFact } from "../git/git-fact.ts";
+import { gitFact, gitText, namesIn, unreadable } from "../git/git.ts";
 import type { Repository } from "../git/repository.ts";
 import { isOurLock } from "./hold-worktree.ts";
 
@@ -24,35 +23,26 @@ export interface WorktreeEntry {
 /** The main worktree comes first. */
 export async function listWorktrees({ main, env }: Repository): Promise<WorktreeEntry[]> {
   const out = await gitText(main, ["worktree", "list", "--porcelain", "-z"], env);
-  return out
-    .split("\0\0")
-    .map(parseEntry)
-    .filter((entry) => entry !== null);
+  return out.split("\0\0").flatMap((text) => parseEntry(text) ?? []);
 }
 
 function parseEntry(text: string): WorktreeEntry | null {
-  const lines = text.split("\0").filter((line) => line !== "");
+  const lines = namesIn(text);
   const value = (key: string): string | null =>
     lines.find((line) => line.startsWith(`${key} `))?.slice(key.length + 1) ?? null;
   const has = (key: string): boolean => lines.some((line) => line === key || line.startsWith(`${key} `));
   const path = value("worktree");
   if (path === null) return null;
   const branch = value("branch")?.replace(/^refs\/heads\//, "") ?? null;
-  return {
-    path,
-    commit: value("HEAD"),
-    branch,
-    isBare: has("bare"),
-    isLocked: has("locked"),
-    isPrunable: has("prunable"),
-  };
+  const marks = { isBare: has("bare"), isLocked: has("locked"), isPrunable: has("prunable") };
+  return { path, commit: value("HEAD"), branch, ...marks };
 }
 
 /** The admin folders by the path of their worktree in git's data. If two admin folders name one path, neither has an entry. */
 export function adminFolders(common: string): Map<string, string> {
   const found = new Map<string, string>();
   const doubled = new Set<string>();
-  for (const name of namesIn(join(common, "worktrees"))) {
+  for (const name of entriesOf(join(common, "worktrees"))) {
     const folder = join(common, "worktrees", name);
     const path = worktreeOf(folder);
     if (path === null) continue;
@@ -103,55 +93,37 @@ const inProgress: Record<string, UnfinishedWork["work"]> = {
 const plainFolders = new Set(["logs", "refs", "info", "modules", "reftable", "fsmonitor--daemon"]);
 
 export async function adminFacts(admin: string, env: Environment): Promise<AdminFacts> {
-  const names = namesIn(admin);
-  const own = { GIT_DIR: admin };
-  const refs = await gitFact(
-    admin,
-    ["for-each-ref", "--format=%(objectname) %(refname)", "refs/worktree", "refs/bisect", "refs/rewritten"],
-    env,
-    own,
-  );
+  // A bisect has two files: count it once.
+  const names = entriesOf(admin).filter((name, _, all) => name !== "BISECT_START" || !all.includes("BISECT_LOG"));
+  const ask = (words: readonly string[]): Promise<string> => gitFact(admin, words, env, { GIT_DIR: admin });
+  const refs = await ask(["for-each-ref", "--format=%(refname)", "refs/worktree", "refs/bisect", "refs/rewritten"]);
+  // A bisect is reported by its own files.
+  const ownRefs = refs.split("\n").filter((ref) => ref !== "" && !ref.startsWith("refs/bisect/"));
   return {
-    // A bisect has two files: count it once.
     unfinished: [
-      ...names.flatMap((name) =>
-        name === "BISECT_START" && names.includes("BISECT_LOG") ? [] : unfinishedBy(name, admin),
-      ),
-      ...ownRefs(refs),
+      ...names.flatMap((name) => unfinishedBy(name, admin)),
+      ...ownRefs.map((name) => ({ work: "own-ref" as const, hasStash: false, name })),
     ],
-    hasModules: names.includes("modules") && namesIn(join(admin, "modules")).length > 0,
-    staged: (await gitFact(admin, ["diff-index", "--cached", "--name-only", "-z", "HEAD"], env, own))
-      .split("\0")
-      .filter((path) => path !== ""),
+    hasModules: entriesOf(join(admin, "modules")).length > 0,
+    staged: namesIn(await ask(["diff-index", "--cached", "--name-only", "-z", "HEAD"])),
   };
 }
 
 /** Commits that are lost with the admin folder unless a ref has them: in its reflog, the branch's reflog and git's own files. */
 export async function commitsNamedIn(admin: string, branch: string | null, env: Environment): Promise<string[]> {
-  const logs = ["HEAD", ...(branch === null ? [] : [`refs/heads/${branch}`])];
-  const logged = await Promise.all(
-    logs.map((ref) =>
-      gitFact(admin, ["rev-list", "--walk-reflogs", "--ignore-missing", ref, "--"], env, { GIT_DIR: admin }),
-    ),
-  );
+  const walk = (ref: string): Promise<string> =>
+    gitFact(admin, ["rev-list", "--walk-reflogs", "--ignore-missing", ref, "--"], env, { GIT_DIR: admin });
+  const logged = await Promise.all(["HEAD", ...(branch === null ? [] : [`refs/heads/${branch}`])].map(walk));
   const ids = [...logged, ...textsBelow(admin)].flatMap((text) => text.match(objectId) ?? []);
   return [...new Set(ids)].filter((id) => !/^0+$/.test(id));
 }
 
 const objectId = /\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b/g;
 
-const ownRefs = (refs: string): UnfinishedWork[] =>
-  refs
-    .split("\n")
-    .map((line) => line.split(" ")[1] ?? "")
-    // A bisect is reported by its own files.
-    .filter((ref) => ref !== "" && !ref.startsWith("refs/bisect/"))
-    .map((name) => ({ work: "own-ref", hasStash: false, name }));
-
 function unfinishedBy(name: string, admin: string): UnfinishedWork[] {
   const path = join(admin, name);
   const work = inProgress[name];
-  if (work !== undefined) return [{ work, hasStash: namesIn(path).includes("autostash"), name: null }];
+  if (work !== undefined) return [{ work, hasStash: entriesOf(path).includes("autostash"), name: null }];
   if (name.endsWith(".lock")) return isOurLock(path) ? [] : [{ work: "git-lock", hasStash: false, name: path }];
   const isPlain = !isFolder(path) || plainFolders.has(name);
   return isPlain ? [] : [{ work: "unknown-file", hasStash: false, name: path }];
@@ -162,7 +134,7 @@ const maxBytes = 16 * 1024 * 1024;
 const notRead = new Set(["FETCH_HEAD", "index", "modules"]);
 
 function textsBelow(folder: string): string[] {
-  return namesIn(folder).flatMap((name) => {
+  return entriesOf(folder).flatMap((name) => {
     const path = join(folder, name);
     if (notRead.has(name)) return [];
     return isFolder(path) ? textsBelow(path) : textsIn(path);
@@ -175,16 +147,17 @@ function textsIn(path: string): string[] {
     return stat.isFile() && stat.size <= maxBytes ? [readText(path, "latin1")] : [];
   } catch (error) {
     if (isGone(error)) return [];
-    throw new CannotTell(`${path}: ${failureText(error)}`);
+    throw unreadable(path, error);
   }
 }
 
-function namesIn(folder: string): string[] {
+/** Empty if there is no such folder. */
+function entriesOf(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (error) {
     if (isGone(error) || errorCode(error) === "ENOTDIR") return [];
-    throw new CannotTell(`${folder}: ${failureText(error)}`);
+    throw unreadable(folder, error);
   }
 }
 

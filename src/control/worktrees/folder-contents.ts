@@ -1,6 +1,6 @@
 // Everything in the folder of a worktree, read from the file system: repositories and mounts inside it that are not its own, and
 // the state of every file, so that only files that were seen are deleted.
-import { chmodSync, lstatSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
+import { type BigIntStats, chmodSync, lstatSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
 import { Failure } from "../../core/failure.ts";
 import { failureText, isGone } from "../../lib/errors.ts";
 import { mountPoints } from "../../observe/mounts.ts";
@@ -12,7 +12,7 @@ export interface FolderLook {
   bytes: number;
   repositories: { path: string; kind: "checked-out" | "bare" }[];
   mounts: string[];
-  unread: string[];
+  unread: { path: string; detail: string }[];
 }
 
 interface FolderEntry {
@@ -59,7 +59,7 @@ export function lookAtFolder(root: string): FolderLook {
       visit(below, device);
     } catch (error) {
       // A file that disappears during the walk cannot be lost; a folder that cannot be read can.
-      if (!isGone(error)) look.unread.push(`${shown(below) || "its folder"}: ${failureText(error)}`);
+      if (!isGone(error)) look.unread.push({ path: shown(below), detail: failureText(error) });
     }
   };
   visitSafely("", null);
@@ -71,20 +71,17 @@ const pathOf = (root: string, below: string): Buffer =>
 
 export const shown = (below: string): string => Buffer.from(below, "latin1").toString("utf8");
 
-type BigStat = ReturnType<typeof lstatBig>;
-const lstatBig = (path: Buffer) => lstatSync(path, { bigint: true });
-
-function entryOf(stat: BigStat): FolderEntry {
+function entryOf(stat: BigIntStats): FolderEntry {
   const kind = stat.isDirectory() ? "folder" : stat.isFile() || stat.isSymbolicLink() ? "file" : "special";
   const isShared = stat.nlink > 1n;
   const times = { modified: stat.mtimeNs, changed: stat.ctimeNs };
-  return { kind, isShared, stamp: stampOf(stat, isShared ? "shared" : "single"), times };
+  return { kind, isShared, stamp: stampOf(stat, { isShared }), times };
 }
 
 /** Deleting the contents of a folder changes the folder, and deleting one hard link changes the ctime of the others. */
-function stampOf(stat: BigStat, names: "shared" | "single"): string {
+function stampOf(stat: BigIntStats, { isShared }: Pick<FolderEntry, "isShared">): string {
   if (stat.isDirectory()) return `folder ${stat.dev}:${stat.ino}`;
-  const changed = names === "shared" ? "" : stat.ctimeNs;
+  const changed = isShared ? "" : stat.ctimeNs;
   return `${stat.mode} ${stat.dev}:${stat.ino} ${stat.size} ${stat.mtimeNs} ${changed}`;
 }
 
@@ -121,12 +118,12 @@ export function deleteSeen(root: string, { entries }: FolderLook): void {
   attempt("its folder", () => rmdirSync(root));
 }
 
-function deleteOne(root: string, below: string, { kind, stamp, isShared }: FolderEntry): void {
+function deleteOne(root: string, below: string, entry: FolderEntry): void {
   const path = pathOf(root, below);
   attempt(shown(below), () => {
-    if (stampOf(lstatBig(path), isShared ? "shared" : "single") !== stamp)
+    if (stampOf(lstatSync(path, { bigint: true }), entry) !== entry.stamp)
       throw new Failure("changed-during-removal", { path: shown(below) });
-    if (kind === "folder") rmdirSync(path);
+    if (entry.kind === "folder") rmdirSync(path);
     else unlinkSync(path);
   });
 }

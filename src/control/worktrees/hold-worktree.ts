@@ -3,13 +3,13 @@
 import { closeSync, lstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
 import { Failure } from "../../core/failure.ts";
-import { type ProcessIdentity, sameProcess } from "../../core/process.ts";
+import { type ProcessIdentity, parseIdentity } from "../../core/process.ts";
 import { errorCode, failureText, tryOr } from "../../lib/errors.ts";
 import { readText } from "../../observe/files.ts";
-import { readProcess } from "../../observe/processes.ts";
+import { readIfLive, readProcess } from "../../observe/processes.ts";
 
 /** The path of the worktree, and the path that it is moved to before it is removed. */
-export interface Removal {
+interface RemovalPaths {
   from: string;
   aside: string;
 }
@@ -18,12 +18,9 @@ const lockHeader = "agentctl is removing this worktree";
 const lockNames = ["index.lock", "HEAD.lock"];
 
 /** While both locks exist, no git command can commit, stage or switch branches in the worktree. */
-export function holdWorktree(admin: string, removal: Removal): { release(): void } {
+export function holdWorktree(admin: string, removal: RemovalPaths): void {
   const text = `${lockHeader}\n${JSON.stringify({ ...removal, by: readProcess(process.pid)?.identity ?? null })}\n`;
   const taken: string[] = [];
-  const release = (): void => {
-    for (const path of taken) if (isOurLock(path)) rmSync(path, { force: true });
-  };
   try {
     for (const path of lockNames.map((name) => join(admin, name))) {
       const fd = openSync(path, "wx", 0o600);
@@ -31,36 +28,36 @@ export function holdWorktree(admin: string, removal: Removal): { release(): void
       writeSync(fd, text);
       closeSync(fd);
     }
-    return { release };
   } catch (error) {
-    release();
-    throw notHeld(admin, error);
+    for (const path of taken) rmSync(path, { force: true });
+    if (errorCode(error) === "EEXIST") throw new Failure("git-busy", { folder: admin });
+    throw new Failure("git-lock-failed", { folder: admin, detail: failureText(error) }, { cause: error });
   }
 }
 
-const notHeld = (admin: string, error: unknown): Failure =>
-  errorCode(error) === "EEXIST"
-    ? new Failure("git-busy", { folder: admin })
-    : new Failure("git-lock-failed", { folder: admin, detail: failureText(error) }, { cause: error });
+/** Removes the locks. */
+export function releaseWorktree(admin: string): void {
+  for (const path of lockNames.map((name) => join(admin, name))) if (isOurLock(path)) rmSync(path, { force: true });
+}
 
 export const isOurLock = (path: string): boolean => textOf(path).startsWith(lockHeader);
 
 /** A removal that was interrupted; null: there is none, or it is still running. */
-export function interruptedRemoval(admin: string): Removal | null {
+export function interruptedRemoval(admin: string): RemovalPaths | null {
   for (const name of lockNames) {
     const text = textOf(join(admin, name));
     if (!text.startsWith(lockHeader)) continue;
-    const { from, aside, by } = parseLock(text.slice(lockHeader.length));
-    return isAtWork(by) ? null : { from, aside };
+    const { by, ...removal } = parseLock(text.slice(lockHeader.length));
+    return by !== null && readIfLive(by) !== null ? null : removal;
   }
   return null;
 }
 
-function parseLock(text: string): Removal & { by: ProcessIdentity | null } {
+function parseLock(text: string): RemovalPaths & { by: ProcessIdentity | null } {
   try {
     const { from, aside, by } = JSON.parse(text) as Record<string, unknown>;
     const isWhole = typeof from === "string" && typeof aside === "string" && isAsideOf(aside, from);
-    return { ...(isWhole ? { from, aside } : unknownPaths), by: identityIn(by) };
+    return { ...(isWhole ? { from, aside } : unknownPaths), by: parseIdentity(by) };
   } catch (error) {
     // It was killed while it wrote the lock file, so nothing has been moved yet.
     if (error instanceof SyntaxError) return { ...unknownPaths, by: null };
@@ -78,30 +75,11 @@ const asideEnding = ".agentctl-removing";
  * The lock file is inside the repository, so its creator may have forged it. A forged one can only rename a folder with our
  * ending to the same name without it.
  */
-const isAsideOf = (aside: string, from: string): boolean =>
-  isAbsolute(from) &&
-  normalize(from) === from &&
-  new RegExp(`^${asideEnding.replace(".", "\\.")}(-\\d+)?$`).test(after(from, aside));
+const isAsideOf = (aside: string, from: string): boolean => {
+  const ending = aside.startsWith(`${from}${asideEnding}`) ? aside.slice(from.length + asideEnding.length) : null;
+  return isAbsolute(from) && normalize(from) === from && ending !== null && /^(-\d+)?$/.test(ending);
+};
 
-const after = (start: string, text: string): string => (text.startsWith(start) ? text.slice(start.length) : "");
-
-const unknownPaths: Removal = { from: "", aside: "" };
-
-function identityIn(value: unknown): ProcessIdentity | null {
-  if (typeof value !== "object" || value === null) return null;
-  const { pid, start, boot } = value as Record<string, unknown>;
-  return typeof pid === "number" && typeof start === "string" && typeof boot === "string" ? { pid, start, boot } : null;
-}
-
-function isAtWork(by: ProcessIdentity | null): boolean {
-  const now = by === null ? null : readProcess(by.pid);
-  return by !== null && now !== null && sameProcess(now.identity, by);
-}
-
-export function forgetRemoval(admin: string): void {
-  for (const path of lockNames.map((name) => join(admin, name))) if (isOurLock(path)) rmSync(path, { force: true });
-}
-
-export const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const unknownPaths: RemovalPaths = { from: "", aside: "" };
 
 const textOf = (path: string): string => tryOr("", () => (lstatSync(path).isFile() ? readText(path) : ""));

@@ -1,13 +1,11 @@
 // Decides whether a worktree may be removed: work that would be lost, and sessions and processes in it.
-import type { KeepReason, KeepReasonCode } from "../../core/keep-reason.ts";
+import type { KeepReason } from "../../core/keep-reason.ts";
 import type { Contents, Standing, WorktreeFacts } from "./worktree-facts.ts";
 
 /** These reasons prevent a removal even if a person wants to discard everything. */
-const finalCodes: ReadonlySet<KeepReasonCode> = new Set<KeepReasonCode>([
-  ...(["main", "locked", "session", "more-sessions", "inside", "modules", "out-of-reach"] as const),
-]);
+const finalCodes = ["main", "locked", "session", "more-sessions", "inside", "modules", "out-of-reach"];
 
-export const isFinal = ({ code }: KeepReason): boolean => finalCodes.has(code);
+export const isFinal = ({ code }: KeepReason): boolean => finalCodes.includes(code);
 
 /** No reasons: it may be removed. */
 export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {
@@ -18,7 +16,7 @@ export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {
   const inIt: KeepReason[] = [
     ...live
       .slice(0, maxNamed)
-      .map(({ agent, id, status }) => ({ code: "session" as const, agent, id, state: status.state })),
+      .map(({ agent, id, status: { state } }) => ({ code: "session" as const, agent, id, state })),
     ...(live.length > maxNamed ? [{ code: "more-sessions" as const, count: live.length - maxNamed }] : []),
   ];
   if (isMain) return [{ code: "main" }, ...inIt];
@@ -29,7 +27,7 @@ export function reasonsToKeep(facts: WorktreeFacts): KeepReason[] {
     // The processes of a session are covered by the session.
     ...(live.length > 0 ? [] : standingReasons(standing)),
     ...(presence.kind === "out-of-reach" ? [{ ...presence, code: presence.kind }] : []),
-    ...(contents.known ? lostWith(contents) : [{ code: "unknown" as const, detail: contents.why }]),
+    ...(contents.known ? lostWith(contents) : [{ code: "unknown" as const, ...contents.why }]),
     ...(needsHolder && !isMerged && !isPushed
       ? [{ code: "commits" as const, ahead: facts.ahead, commit: facts.commit }]
       : []),
@@ -56,9 +54,7 @@ function standingReasons(standing: readonly Standing[]): KeepReason[] {
   // If the caller is in it, this command runs in it, too: report only the caller.
   const named = standing.filter(({ role }) => role !== "self" || standing.every((each) => each.role !== "caller"));
   return [
-    ...named
-      .slice(0, maxNamed)
-      .map(({ pid, name, role, file }) => ({ code: "standing" as const, pid, name, role, file })),
+    ...named.slice(0, maxNamed).map((each) => ({ code: "standing" as const, ...each })),
     ...(named.length > maxNamed ? [{ code: "more-standing" as const, count: named.length - maxNamed }] : []),
   ];
 }

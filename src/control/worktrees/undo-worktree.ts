@@ -2,7 +2,7 @@
 import { Failure } from "../../core/failure.ts";
 import type { KeepReason } from "../../core/keep-reason.ts";
 import { deadlineIn, pause } from "../../lib/deadline.ts";
-import { CannotTell } from "../git/git-fact.ts";
+import { CannotTell } from "../git/git.ts";
 import { withLaunchLock } from "../launch-lock.ts";
 import type { MadeWorktree } from "./add-worktree.ts";
 import { reasonsToKeep } from "./reasons-to-keep.ts";
@@ -18,7 +18,7 @@ export async function undoWorktree(made: MadeWorktree, stage: LaunchStage): Prom
     return await withLaunchLock(made.repository.env, () => undo(made, stage));
   } catch (error) {
     // The caller reports why the launch failed; this must not replace that error.
-    if (error instanceof CannotTell) return [{ code: "unknown", detail: error.message }];
+    if (error instanceof CannotTell) return [{ code: "unknown", ...error.why }];
     if (error instanceof Failure) return isKept(error) ? error.facts.reasons : [{ code: "failed", failure: error }];
     throw error;
   }
@@ -30,7 +30,12 @@ async function undo(made: MadeWorktree, stage: LaunchStage): Promise<readonly Ke
   if (facts === null) return [{ code: "unknown-to-git" }];
   const rules: RemovalRules = {
     how: "keep-all-work",
-    accepts: (reason, now) => isNoWork(reason, now, made, stage),
+    // At its base commit it has no commits of its own, and new files of a setup are not work.
+    accepts: ({ code }, { commit, contents }) => {
+      if (code === "commits") return commit === base;
+      if (code !== "uncommitted" || stage === "agent" || !contents.known) return false;
+      return contents.dirty.every((file) => contents.untracked.includes(file));
+    },
     known: [base],
     branchOf: () => (isNewBranch ? branch : null),
   };
@@ -41,18 +46,6 @@ async function undo(made: MadeWorktree, stage: LaunchStage): Promise<readonly Ke
   if (others.length + moved.length > 0) throw kept(path, [...moved, ...others]);
   await removeWorktree(facts, repository, rules);
   return null;
-}
-
-/** At its base commit it has no commits of its own, and new files of a setup are not work. */
-function isNoWork(
-  { code }: KeepReason,
-  { commit, contents }: WorktreeFacts,
-  { base }: MadeWorktree,
-  stage: LaunchStage,
-): boolean {
-  if (code === "commits") return commit === base;
-  if (code !== "uncommitted" || stage === "agent" || !contents.known) return false;
-  return contents.dirty.every((path) => contents.untracked.includes(path));
 }
 
 const patienceMs = 1_000;

@@ -2,16 +2,17 @@
 // their size.
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import type { Obstacle } from "../../core/keep-reason.ts";
+import type { Obstacle, Uncertainty } from "../../core/keep-reason.ts";
 import { isLive, type ProcessRow } from "../../core/process.ts";
 import type { Session } from "../../core/session.ts";
 import { tryOr } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
 import { openBelow } from "../../observe/open-files.ts";
 import { placeOf } from "../../observe/place.ts";
+import { noDetails } from "../../observe/process-query.ts";
 import { readProcesses } from "../../observe/processes.ts";
-import { git } from "../git/git.ts";
-import { CannotTell } from "../git/git-fact.ts";
+import { CannotTell, git } from "../git/git.ts";
+import { isThere } from "../git/git-view.ts";
 import { type Holders, holdersOf } from "../git/lasting-refs.ts";
 import { commonFolder, type Repository } from "../git/repository.ts";
 import { folderFor } from "./add-worktree.ts";
@@ -22,7 +23,6 @@ import {
   adminNamedBy,
   listWorktrees,
   realLocation,
-  type WorktreeEntry,
 } from "./admin-folder.ts";
 import { type FolderLook, lookAtFolder } from "./folder-contents.ts";
 import { interruptedRemoval } from "./hold-worktree.ts";
@@ -58,7 +58,7 @@ export interface WorktreeFacts {
   standing: Standing[];
 }
 
-export type Contents = ({ known: true } & Files & AdminFacts) | { known: false; why: string };
+export type Contents = ({ known: true } & Files & AdminFacts) | { known: false; why: Uncertainty };
 
 export interface Standing {
   pid: number;
@@ -77,15 +77,14 @@ export interface Inhabitants {
 }
 
 export function processesNow(callerPids: ReadonlySet<number>): Inhabitants {
-  const none = { names: new Set<string>(), pids: new Set<number>(), environment: new Set<string>(), lockedFiles: [] };
-  const table = readProcesses({ ...none, also: "ours" });
-  if (!table.ok) throw new CannotTell(`the process table cannot be read (${table.problem.detail.code})`);
+  const table = readProcesses({ ...noDetails, also: "ours" });
+  if (!table.ok) throw new CannotTell({ problem: "processes-unreadable", detail: table.problem.detail.code });
   return { sessions: [], processes: table.value.rows, callerPids };
 }
 
 /**
- * `findInhabitants` is called after the worktrees are listed: the process that creates a worktree
- * is in it from the beginning. `only`: the path of the only worktree of interest.
+ * `findInhabitants` is called after the worktrees are listed: the process that creates a worktree is in it from the beginning.
+ * `only`: the path of the only worktree of interest.
  */
 export async function worktreeFacts(
   repository: Repository,
@@ -99,61 +98,36 @@ export async function worktreeFacts(
   const mainPath = isBare ? null : (entries[0]?.path ?? null);
   const inhabitants = await findInhabitants();
   const admins = adminFolders(commonFolder(repository));
-  const wanted = entries.filter((entry) => !entry.isBare && (only === null || entry.path === only));
+  const factsOf = async (entry: (typeof entries)[number]): Promise<WorktreeFacts> => {
+    const { path, commit, branch, isLocked } = entry;
+    const isMain = path === mainPath;
+    const admin = admins.get(realLocation(path)) ?? null;
+    const presence = presenceOf(entry, admin);
+    const look = presence.kind === "there" ? lookAtFolder(path) : null;
+    const [contents, counts, holders] = await Promise.all([
+      contentsOf(path, look, admin, env),
+      countsAgainst(against, commit, repository),
+      holdersOr(commit, branch === null ? [] : [branch], repository),
+    ]);
+    const others = entries.filter((other) => other !== entry).map((other) => other.path);
+    return {
+      ...{ path, branch, commit, isMain, presence, isLocked, admin, contents, ...counts, ...holders },
+      ...(isMain ? { isMerged: counts.ahead === 0 } : {}),
+      isOurs: path.startsWith(`${folderFor(main, env)}/`),
+      inside: isMain || look === null ? [] : foreignThingsIn({ path, contents, admin }, look, others),
+      isHalfRemoved: admin !== null && interruptedRemoval(admin) !== null,
+      bytes: look?.bytes ?? 0,
+      sessions: inhabitants.sessions.filter(({ cwd }) => placeOf(cwd) === path),
+      standing: look === null ? [] : standingIn(realLocation(path), inhabitants),
+    };
+  };
   return await Promise.all(
-    wanted.map((entry) =>
-      factsOf(entry, {
-        ...{ repository, against, inhabitants, isMain: entry.path === mainPath },
-        admin: admins.get(realLocation(entry.path)) ?? null,
-        others: entries.filter(({ path }) => path !== entry.path).map(({ path }) => path),
-      }),
-    ),
+    entries.filter(({ path, isBare: bare }) => !bare && (only === null || path === only)).map(factsOf),
   );
 }
 
-interface Circumstances {
-  repository: Repository;
-  against: string | null;
-  inhabitants: Inhabitants;
-  isMain: boolean;
-  admin: string | null;
-  others: readonly string[];
-}
-
-async function factsOf(entry: WorktreeEntry, circumstances: Circumstances): Promise<WorktreeFacts> {
-  const { repository, against, inhabitants, isMain, admin, others } = circumstances;
-  const { main, env } = repository;
-  const { path, commit, branch } = entry;
-  const presence = presenceOf(entry, admin);
-  const isThere = presence.kind === "there";
-  const look = isThere ? lookAtFolder(path) : null;
-  const [contents, counts, holders] = await Promise.all([
-    contentsOf(entry, look, admin, env),
-    countsAgainst(against, commit, repository),
-    holdersOr(commit, branch === null ? [] : [branch], repository),
-  ]);
-  return {
-    path,
-    branch,
-    commit,
-    isMain,
-    isOurs: path.startsWith(`${folderFor(main, env)}/`),
-    presence,
-    isLocked: entry.isLocked,
-    admin,
-    contents,
-    inside: isMain || look === null ? [] : foreignThingsIn(path, look, contents, admin, others),
-    isHalfRemoved: admin !== null && interruptedRemoval(admin) !== null,
-    ...counts,
-    ...(isMain ? { ...holders, isMerged: counts.ahead === 0 } : holders),
-    bytes: look?.bytes ?? 0,
-    sessions: inhabitants.sessions.filter(({ cwd }) => placeOf(cwd) === path),
-    standing: isThere ? standingIn(realLocation(path), inhabitants) : [],
-  };
-}
-
 async function contentsOf(
-  { path }: WorktreeEntry,
+  path: string,
   look: FolderLook | null,
   admin: string | null,
   env: Environment,
@@ -165,7 +139,7 @@ async function contentsOf(
     const kept = admin === null ? nothingKept : await adminFacts(admin, env);
     return { known: true, ...files, ...kept, dirty: look === null ? kept.staged : files.dirty };
   } catch (error) {
-    if (error instanceof CannotTell) return { known: false, why: error.message };
+    if (error instanceof CannotTell) return { known: false, why: error.why };
     throw error;
   }
 }
@@ -183,10 +157,8 @@ async function holdersOr(commit: string | null, without: readonly string[], repo
 }
 
 function foreignThingsIn(
-  path: string,
+  { path, contents, admin }: Pick<WorktreeFacts, "path" | "contents" | "admin">,
   look: FolderLook,
-  contents: Contents,
-  admin: string | null,
   others: readonly string[],
 ): Obstacle[] {
   const modules = admin === null ? null : join(admin, "modules");
@@ -198,48 +170,36 @@ function foreignThingsIn(
   const worktrees = others.filter((other) => realLocation(other).startsWith(`${real}/`));
   const isListed = (below: string): boolean => worktrees.includes(join(path, below));
   const repositories = look.repositories.filter((each) => !isOwn(each) && !isListed(each.path));
-  return [
-    ...(admin === null ? [{ obstacle: "inconsistent", paths: [path] } as const] : mismatchOf(path, admin)),
-    ...listing("worktree", worktrees),
-    ...listing(
-      "repository",
-      repositories.map((each) => each.path || "."),
-    ),
-    ...listing("mount", look.mounts),
+  const found: Obstacle[] = [
+    { obstacle: "worktree", paths: worktrees },
+    { obstacle: "repository", paths: repositories.map((each) => each.path || ".") },
+    { obstacle: "mount", paths: look.mounts },
   ];
+  const mismatch = mismatchOf(path, admin);
+  const own: Obstacle[] = mismatch === null ? [] : [{ obstacle: mismatch, paths: [path] }];
+  return [...own, ...found.filter(({ paths }) => paths.length > 0)];
 }
 
-const listing = (obstacle: Obstacle["obstacle"], paths: readonly string[]): Obstacle[] =>
-  paths.length === 0 ? [] : [{ obstacle, paths }];
-
-/** The folder at its path must be the worktree that git means. */
-function mismatchOf(path: string, admin: string): Obstacle[] {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return listing("symbolic-link", [path]);
-  if (adminNamedBy(path) === admin) return [];
-  return listing(isThere(join(path, ".git")) ? "other-git" : "no-git", [path]);
+/** Why the folder at its path is not the worktree that git means; null: it is. */
+function mismatchOf(path: string, admin: string | null): Obstacle["obstacle"] | null {
+  if (admin === null) return "inconsistent";
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return "symbolic-link";
+  if (adminNamedBy(path) === admin) return null;
+  return tryOr(true, () => isThere(join(path, ".git"))) ? "other-git" : "no-git";
 }
-
-const isThere = (path: string): boolean => tryOr(true, () => lstatSync(path, { throwIfNoEntry: false }) !== undefined);
 
 const standingIn = (path: string, { processes, callerPids }: Inhabitants): Standing[] =>
   processes.flatMap((row) => {
     if (!isLive(row) || row.detail?.ours !== true) return [];
     const { pid } = row.identity;
-    const isInside = isBelow(row.detail.cwd, path);
+    const isInside = `${row.detail.cwd}/`.startsWith(`${path}/`);
     const file = isInside || pid === process.pid ? null : openBelow(path, pid);
     if (!isInside && file === null) return [];
     const role = pid === process.pid ? "self" : callerPids.has(pid) ? "caller" : "other";
     return [{ pid, name: row.name, role, file }];
   });
 
-const isBelow = (cwd: string | null, folder: string): boolean =>
-  cwd === folder || cwd?.startsWith(`${folder}/`) === true;
-
-async function countsAgainst(
-  against: string | null,
-  commit: string | null,
-  { main, env }: Repository,
-): Promise<Pick<WorktreeFacts, "ahead" | "behind">> {
+async function countsAgainst(against: string | null, commit: string | null, { main, env }: Repository) {
   if (against === null || commit === null) return { ahead: null, behind: null };
   const { ok, out } = await git(main, ["rev-list", "--left-right", "--count", `${against}...${commit}`], env);
   const [behind, ahead] = out.trim().split(/\s+/).map(Number);

@@ -2,9 +2,9 @@
 
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, join } from "node:path";
-import { errorCode, failureText, isGone } from "../../lib/errors.ts";
+import { errorCode, isGone } from "../../lib/errors.ts";
 import type { Environment } from "../../observe/homes.ts";
-import { CannotTell, gitFact } from "../git/git-fact.ts";
+import { CannotTell, gitFact, lostByte, namesIn, plainStatus, unreadable } from "../git/git.ts";
 import { realLocation } from "./admin-folder.ts";
 import { type FolderLook, shown, type Times } from "./folder-contents.ts";
 
@@ -24,11 +24,13 @@ export interface Files {
 /** Throws if git or the file system cannot tell. */
 export async function filesIn(root: string, look: FolderLook, env: Environment): Promise<Files> {
   const [first] = look.unread;
-  const status = entriesIn(await ask(root, [...unconditional, "status", ...statusWords], env));
-  if (first !== undefined) throw new CannotTell(first);
+  const status = namesIn(
+    await ask(root, [...unconditional, ...plainStatus, "--ignore-submodules=none", "--ignored=traditional"], env),
+  );
+  if (first !== undefined) throw new CannotTell({ problem: "unreadable", ...first });
   const tracked = trackedIn(await ask(root, ["ls-files", "-v", "-s", "-z", "--debug"], env));
   const paths = (isWanted: (kind: string) => boolean): string[] =>
-    status.filter(({ kind }) => isWanted(kind)).map(({ path }) => path);
+    status.filter((line) => isWanted(line.slice(0, 2))).map((line) => line.slice(3));
   const dirty = paths((kind) => kind !== "!!");
   const ignored = paths((kind) => kind === "!!");
   const byName = Map.groupBy(look.entries, ([below]) => shown(below));
@@ -36,8 +38,7 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
   const doubtful = tracked.filter((each) => each.isFlagged || timesAt(each.path).some((now) => wasTouched(each, now)));
   // A name that has lost bytes finds no file. Such a file must not count as missing.
   const nameless = doubtful.find(({ path }) => path.includes(lostByte) && byName.has(path));
-  if (nameless !== undefined)
-    throw new CannotTell(`the name of ${nameless.path} is not UTF-8, and it may be changed where git does not look`);
+  if (nameless !== undefined) throw new CannotTell({ problem: "name-not-utf8", path: nameless.path });
   // Git itself shows a plain edit in the second of the checkout.
   const hidden = (await differingAmong(doubtful, root, env)).filter((path) => !dirty.includes(path));
   const untracked = paths((kind) => kind === "??");
@@ -45,13 +46,10 @@ export async function filesIn(root: string, look: FolderLook, env: Environment):
   return { dirty, untracked, ignored, hidden, unseen };
 }
 
-/** The character that replaces bytes that are not UTF-8. */
-const lostByte = "\ufffd";
-
 /** The setting core.worktree may make git look at another folder. */
 export async function checkFolder(root: string, env: Environment): Promise<void> {
   const top = (await ask(root, ["rev-parse", "--show-toplevel"], env)).replace(/\n$/, "");
-  if (top !== realLocation(root)) throw new CannotTell(`git takes ${top} for its folder (core.worktree)`);
+  if (top !== realLocation(root)) throw new CannotTell({ problem: "other-folder", path: top });
 }
 
 /** If the worktree's `.git` is gone, git must not find a repository around it. */
@@ -64,17 +62,6 @@ const unconditional = [
   // Any warning keeps the worktree, so git must not warn about line endings.
   ...["-c", "core.safecrlf=false"],
 ];
-
-const statusWords = [
-  ...["--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none"],
-  "--ignored=traditional",
-];
-
-const entriesIn = (out: string): { kind: string; path: string }[] =>
-  out
-    .split("\0")
-    .filter((line) => line !== "")
-    .map((line) => ({ kind: line.slice(0, 2), path: line.slice(3) }));
 
 interface TrackedFile {
   path: string;
@@ -97,7 +84,8 @@ function trackedIn(out: string): TrackedFile[] {
   trackedLine.lastIndex = 0;
   for (let end = 0; end < out.length; end = trackedLine.lastIndex) {
     const match = trackedLine.exec(out);
-    if (match === null) throw new CannotTell(`git ls-files said ${out.slice(end, end + 200)}`);
+    if (match === null)
+      throw new CannotTell({ problem: "unexpected-answer", command: "ls-files", detail: out.slice(end, end + 200) });
     const [, tag = "", mode = "", object = "", path = "", debug = ""] = match;
     const isFlagged = tag === "S" || tag !== tag.toUpperCase();
     found.push({ path, mode, object, isFlagged, changed: timeIn(debug, "ctime"), modified: timeIn(debug, "mtime") });
@@ -164,7 +152,7 @@ function statOf(path: string): Stats | null {
   } catch (error) {
     if (isGone(error) || errorCode(error) === "ENOTDIR") return null;
     if (errorCode(error) === "") throw error;
-    throw new CannotTell(`${path}: ${failureText(error)}`);
+    throw unreadable(path, error);
   }
 }
 

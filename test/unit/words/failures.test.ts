@@ -292,6 +292,12 @@ const notices: { readonly [C in NoticeCode]: readonly NoticeFacts[C][] } = {
       },
     },
   ],
+  "filter-not-run": [
+    { filter: "lfs", count: 1 },
+    { filter: "lfs", count: 2 },
+  ],
+  "names-not-shown": [{ paths: ["caf\ufffd"] }],
+  "submodules-not-shown": [{ paths: ["module"] }],
   "start-hook-not-run": [{ failure }],
   "status-unknown": [{ called: ref, why }],
   "still-running": [{ processes }],
@@ -335,7 +341,16 @@ const keepReasons: { readonly [C in KeepReason["code"]]: readonly (KeepReason & 
   "out-of-reach": (
     ["unreadable", "seen-by-git", "unmounted", "parent-empty", "parent-missing", "parent-unreadable", "moved"] as const
   ).map((absence) => ({ code: "out-of-reach", absence, path: "/mnt/w", detail })),
-  unknown: [{ code: "unknown", detail: "warning: could not open directory" }],
+  unknown: [
+    { code: "unknown", problem: "git-failed", command: "status", detail: "warning: could not open directory" },
+    { code: "unknown", problem: "git-failed", command: "rev-list", detail: "" },
+    { code: "unknown", problem: "unreadable", path: "closed", detail },
+    { code: "unknown", problem: "unreadable", path: "", detail },
+    { code: "unknown", problem: "processes-unreadable", detail: "no-proc" },
+    { code: "unknown", problem: "name-not-utf8", path: "caf\ufffd" },
+    { code: "unknown", problem: "other-folder", path: "/home/ann/api" },
+    { code: "unknown", problem: "unexpected-answer", command: "ls-files", detail: "H" },
+  ],
   uncommitted: [{ code: "uncommitted", paths: ["a", "b", "c", "d"] }],
   hidden: [{ code: "hidden", paths: ["a"] }],
   unseen: [{ code: "unseen", paths: ["a", "b"] }],
