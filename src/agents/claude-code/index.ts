@@ -1,7 +1,6 @@
 // Claude Code. Its README describes what it writes and how that was tested.
 import type { Announcement, Succession, Waiting } from "../../core/evidence.ts";
-import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
+import type { ProcessRow } from "../../core/process.ts";
 import type { Adapter } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
 import { flagValue } from "../argv.ts";
@@ -45,9 +44,20 @@ export const claudeCode: Adapter = {
   countsDenied: true,
   // Most results contain `"is_error":false`: the key alone would be in nearly every line.
   countedIn: ['"usage"', '"totalCostUSD"', '"reject"', '"is_error":true'],
-  role,
+  role(name, { argv, exe }) {
+    const program = exe ?? "";
+    const isClaude = /\/claude(\.exe)?$|\/claude\/versions\/[^/]+$/.test(program) || /^claude(\.exe)?$/.test(name);
+    if (!isClaude) return null;
+    const [zeroth = "", first = ""] = argv ?? [];
+    const isHelper =
+      zeroth.startsWith("claude bg-") || /^--bg-(pty-host|spare)$/.test(first) || helperCommands.includes(first);
+    return isHelper ? "helper" : "agent";
+  },
   announces: () => true,
-  argvId,
+  argvId(argv) {
+    const resumed = argv.includes("--fork-session") ? null : flagValue(argv, "--resume", "-r");
+    return uuidOrNull(flagValue(argv, "--session-id") ?? resumed);
+  },
   home: (env) => env["CLAUDE_CONFIG_DIR"] || (env["HOME"] ? `${env["HOME"]}/.claude` : null),
   parseRecord,
   parseLine: parseClaudeLine,
@@ -60,21 +70,6 @@ export const claudeCode: Adapter = {
 
 /** Commands of the same binary that never have a session. */
 const helperCommands = words`daemon mcp agents stop logs attach config doctor update upgrade install plugin setup-token auth migrate-installer`;
-
-function role(name: string, { argv, exe }: ProcessDetail): Role | null {
-  const program = exe ?? "";
-  const isClaude = /\/claude(\.exe)?$|\/claude\/versions\/[^/]+$/.test(program) || /^claude(\.exe)?$/.test(name);
-  if (!isClaude) return null;
-  const [zeroth = "", first = ""] = argv ?? [];
-  const isHelper =
-    zeroth.startsWith("claude bg-") || /^--bg-(pty-host|spare)$/.test(first) || helperCommands.includes(first);
-  return isHelper ? "helper" : "agent";
-}
-
-function argvId(argv: readonly string[]): string | null {
-  const resumed = argv.includes("--fork-session") ? null : flagValue(argv, "--resume", "-r");
-  return uuidOrNull(flagValue(argv, "--session-id") ?? resumed);
-}
 
 function announced(fields: Fields, session: string): Partial<Announcement> {
   const start = textIn(fields, "procStart");

@@ -1,6 +1,4 @@
 // Cline. Its README describes what it writes and how that was tested.
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { baseName, flagValue } from "../argv.ts";
 import { idOrNull, words } from "../fields.ts";
@@ -36,11 +34,25 @@ export const cline: Adapter = {
   // it began. The hub may have reopened any session that has not ended.
   serversNameBy: "answer",
   countsDenied: true,
-  role,
+  role(_name, { argv, exe, env }) {
+    if (argv === null) return isBinary(exe ?? "") ? "agent" : null;
+    if (isStarter(argv)) return "helper";
+    const own = ownArguments(argv);
+    if (own === null) return null;
+    if (own[0] === "--cline-hub-daemon" || env?.["CLINE_RUN_AS_HUB_DAEMON"] === "1") return "server";
+    // One process serves all sessions of an editor.
+    if (own.includes("--acp")) return "server";
+    return commands.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument)) ? "helper" : "agent";
+  },
   announces: () => true,
-  argvId,
+  /** Only an interface can continue a session. */
+  argvId: (argv) => idOrNull(flagValue(ownArguments(argv) ?? [], "--id"), isSessionId),
   home: (env) => env["CLINE_DATA_DIR"] || dataIn(env["CLINE_DIR"]) || dataIn(env["HOME"] && `${env["HOME"]}/.cline`),
-  heldHome,
+  /** Arguments take precedence over the environment. */
+  heldHome({ argv }) {
+    const own = argv === null ? [] : (ownArguments(argv) ?? []);
+    return flagValue(own, "--data-dir") ?? dataIn(flagValue(own, "--config") ?? undefined);
+  },
   parseRecord,
   parseLine,
   invocation: clineInvocation,
@@ -48,25 +60,8 @@ export const cline: Adapter = {
 
 const dataIn = (folder: string | undefined): string | null => (folder ? `${folder}/data` : null);
 
-/** Arguments take precedence over the environment. */
-function heldHome({ argv }: ProcessDetail): string | null {
-  const own = argv === null ? [] : (ownArguments(argv) ?? []);
-  return flagValue(own, "--data-dir") ?? dataIn(flagValue(own, "--config") ?? undefined);
-}
-
 const commands = words`auth config plugin skill connect mcp doctor history h hook schedule hub dashboard update version kanban`;
 const infoFlags = /^(-V|--version|-h|--help|--update|--kanban)$/;
-
-function role(_name: string, { argv, exe, env }: ProcessDetail): Role | null {
-  if (argv === null) return isBinary(exe ?? "") ? "agent" : null;
-  if (isStarter(argv)) return "helper";
-  const own = ownArguments(argv);
-  if (own === null) return null;
-  if (own[0] === "--cline-hub-daemon" || env?.["CLINE_RUN_AS_HUB_DAEMON"] === "1") return "server";
-  // One process serves all sessions of an editor.
-  if (own.includes("--acp")) return "server";
-  return commands.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument)) ? "helper" : "agent";
-}
 
 const isBinary = (path: string): boolean => /^\.?cline(\.exe)?$/.test(baseName(path.replace(/ \(deleted\)$/, "")));
 
@@ -76,8 +71,3 @@ const isStarter = (argv: readonly string[]): boolean =>
 
 const ownArguments = (argv: readonly string[]): readonly string[] | null =>
   isBinary(argv[0] ?? "") ? argv.slice(1) : null;
-
-/** Only an interface can continue a session. */
-function argvId(argv: readonly string[]): string | null {
-  return idOrNull(flagValue(ownArguments(argv) ?? [], "--id"), isSessionId);
-}

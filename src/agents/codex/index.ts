@@ -1,6 +1,5 @@
 // Codex CLI. Its README describes what it writes and how that was tested.
-import type { ProcessDetail, ProcessRow } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
+import type { ProcessRow } from "../../core/process.ts";
 import type { Adapter, RepositoryRoots } from "../adapter.ts";
 import { baseName, plainWords } from "../argv.ts";
 import { isUuid, uuidOrNull, words } from "../fields.ts";
@@ -49,10 +48,26 @@ export const codex: Adapter = {
   countedIn: ['"thread_token_usage"'],
   historyOf,
   trust: { files: (home) => [`${home}/config.toml`], mustAsk },
-  role,
+  role(name, { argv }) {
+    if (!processNames.includes(name)) return null;
+    if (argv === null) return "agent";
+    // Codex starts itself under other names, inside its sandbox and to patch files.
+    if (!/^codex(-x86_64-|-aarch64-|$)/.test(baseName(argv[0] ?? "")) || argv[1]?.startsWith("--codex-run-as-"))
+      return "helper";
+    const [command = "", more] = plainWords(argv, flagsWithValue);
+    if (command === "app-server" || command === "mcp-server") return more === undefined ? "server" : "helper";
+    return helpers.includes(command) ? "helper" : "agent";
+  },
   announces: () => true,
   announcedIds: ({ lockedFiles }) => lockedFiles.flatMap((path) => writerLock.exec(path)?.[1] ?? []).filter(isUuid),
-  argvId,
+  /**
+   * Only `exec resume` counts, until the process holds its lock. An interface that was started with an id may show a session of the
+   * daemon, still be at a dialog, or have switched to another session: there only the lock counts.
+   */
+  argvId(argv) {
+    const [command, more, id = ""] = plainWords(argv, flagsWithValue);
+    return (command === "exec" || command === "e") && more === "resume" ? uuidOrNull(id) : null;
+  },
   home: (env) => env["CODEX_HOME"] || (env["HOME"] ? `${env["HOME"]}/.codex` : null),
   parseRecord: (file) => (file.path.endsWith(".zst") ? unknownRecord("codex", file, "compressed") : parseRollout(file)),
   parseLine,
@@ -60,26 +75,6 @@ export const codex: Adapter = {
 };
 
 const helpers = words`agents login logout mcp plugin remote-control completion update doctor sandbox debug apply a queue archive unarchive delete migrate-rollouts migrate-nfs-db cloud exec-server features help`;
-
-function role(name: string, { argv }: ProcessDetail): Role | null {
-  if (!processNames.includes(name)) return null;
-  if (argv === null) return "agent";
-  // Codex starts itself under other names, inside its sandbox and to patch files.
-  if (!/^codex(-x86_64-|-aarch64-|$)/.test(baseName(argv[0] ?? "")) || argv[1]?.startsWith("--codex-run-as-"))
-    return "helper";
-  const [command = "", more] = plainWords(argv, flagsWithValue);
-  if (command === "app-server" || command === "mcp-server") return more === undefined ? "server" : "helper";
-  return helpers.includes(command) ? "helper" : "agent";
-}
-
-/**
- * Only `exec resume` counts, until the process holds its lock. An interface that was started with an id may show a session of the
- * daemon, still be at a dialog, or have switched to another session: there only the lock counts.
- */
-function argvId(argv: readonly string[]): string | null {
-  const [command, more, id = ""] = plainWords(argv, flagsWithValue);
-  return (command === "exec" || command === "e") && more === "resume" ? uuidOrNull(id) : null;
-}
 
 const flagsWithValue = words`-c --config --enable --disable --remote --remote-auth-token-env -i --image -m --model --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval --thread-source --cyber-access-program --output-schema --color -o --output-last-message --listen`;
 

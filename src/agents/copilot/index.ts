@@ -1,6 +1,4 @@
 // GitHub Copilot CLI. Its README describes what it writes and how that was tested.
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { baseName, flagValue } from "../argv.ts";
 import { isUuid, uuidOrNull, words } from "../fields.ts";
@@ -37,10 +35,22 @@ export const copilot: Adapter = {
   lockedFiles: hold,
   countsDenied: true,
   countedIn: ['"session.usage_record"', '"denied"'],
-  role,
+  role(name, { argv, exe }) {
+    const program = (exe ?? "").replace(/ \(deleted\)$/, "");
+    const [, script = ""] = argv ?? [];
+    if (/^(node|bun)$/.test(baseName(program)))
+      return /(^|\/)copilot$|\/copilot\/npm-loader\.js$/.test(script) ? "helper" : null;
+    if (baseName(program) !== "copilot") return null;
+    // AWS has a program with the same name. Copilot's thread is called MainThread only at its start; later its path must match.
+    if (name !== "MainThread" && !/\bcopilot-(cli|linux|linuxmusl|darwin)\b/.test(program)) return null;
+    const words = ownWords(argv ?? []);
+    if (words.some((word) => servers.includes(word.replace(/=.*/, "")))) return "server";
+    return commands.includes(words[0] ?? "") ? "helper" : "agent";
+  },
   announces: () => true,
   announcedIds: ({ lockedFiles }) => lockedFiles.flatMap((path) => hold.exec(path)?.[1] ?? []).filter(isUuid),
-  argvId,
+  /** These options also accept names and beginnings of ids: only a whole id counts. */
+  argvId: (argv) => uuidOrNull(flagValue(ownWords(argv), "--session-id", "--resume", "-r")),
   home: (env) => env["COPILOT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.copilot` : null),
   parseRecord,
   parseLine,
@@ -50,26 +60,8 @@ export const copilot: Adapter = {
 const commands = words`app login help config update version sessions memories plugin mcp skill instruction lsp sandbox completion`;
 const servers = ["--acp", "--server", "--headless", "--environment-host", "--ahp-host"];
 
-function role(name: string, { argv, exe }: ProcessDetail): Role | null {
-  const program = (exe ?? "").replace(/ \(deleted\)$/, "");
-  const [, script = ""] = argv ?? [];
-  if (/^(node|bun)$/.test(baseName(program)))
-    return /(^|\/)copilot$|\/copilot\/npm-loader\.js$/.test(script) ? "helper" : null;
-  if (baseName(program) !== "copilot") return null;
-  // AWS has a program with the same name. Copilot's thread is called MainThread only at its start; later its path must match.
-  if (name !== "MainThread" && !/\bcopilot-(cli|linux|linuxmusl|darwin)\b/.test(program)) return null;
-  const words = ownWords(argv ?? []);
-  if (words.some((word) => servers.includes(word.replace(/=.*/, "")))) return "server";
-  return commands.includes(words[0] ?? "") ? "helper" : "agent";
-}
-
 const flagsWithText = ["-p", "--prompt", "-i", "--interactive", "-n", "--name"];
 
 /** The arguments without prompts and names, which may look like options. */
 const ownWords = (argv: readonly string[]): string[] =>
   argv.slice(1).filter((_, index) => !flagsWithText.includes(argv[index] ?? ""));
-
-/** These options also accept names and beginnings of ids: only a whole id counts. */
-function argvId(argv: readonly string[]): string | null {
-  return uuidOrNull(flagValue(ownWords(argv), "--session-id", "--resume", "-r"));
-}

@@ -2,8 +2,6 @@
 import type { Announcement, ServedSession } from "../../core/evidence.ts";
 import type { RequestAnswer } from "../../core/failure.ts";
 import { type ProblemDetail, type Reading, read, unread } from "../../core/problem.ts";
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter, Talk } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
 import { type Argv, argv, baseName, flagValue } from "../argv.ts";
@@ -60,29 +58,23 @@ export const demo: Adapter = {
   },
   countsDenied: true,
   countedIn: ['"tokens"', '"denied"'],
-  role,
+  role(name, { argv }) {
+    const own = argv === null ? null : ownArguments(argv);
+    if (own === null) return name === "demo-agent" ? "agent" : null;
+    return own[0] === "serve" ? "server" : "agent";
+  },
   announces: ({ argv }) => argv === null || !ownArguments(argv)?.includes("--no-announce"),
-  argvId,
+  argvId: (argv) => uuidOrNull(flagValue(ownArguments(argv) ?? [], "--session-id", "--resume")),
   home: (env) => env["DEMO_AGENT_HOME"] || (env["HOME"] ? `${env["HOME"]}/.demo-agent` : null),
   parseRecord,
   parseLine,
   invocation: demoInvocation,
 };
 
-function role(name: string, { argv }: ProcessDetail): Role | null {
-  const own = argv === null ? null : ownArguments(argv);
-  if (own === null) return name === "demo-agent" ? "agent" : null;
-  return own[0] === "serve" ? "server" : "agent";
-}
-
 /** The arguments after `demo-agent`, which is a link to the binary, a command (`agentctl demo-agent`) or a script. */
 function ownArguments(argv: readonly string[]): readonly string[] | null {
   for (const index of [0, 1]) if (baseName(argv[index] ?? "") === "demo-agent") return argv.slice(index + 1);
   return null;
-}
-
-function argvId(argv: readonly string[]): string | null {
-  return uuidOrNull(flagValue(ownArguments(argv) ?? [], "--session-id", "--resume"));
 }
 
 function announced(fields: Fields): Partial<Announcement> {

@@ -1,6 +1,4 @@
 // Gemini CLI. Its README describes what it writes and how that was tested.
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { baseName, flagValue, nodeScript } from "../argv.ts";
 import { fieldsOf, textIn, uuidOrNull, words } from "../fields.ts";
@@ -40,9 +38,23 @@ export const gemini: Adapter = {
   ],
   countsDenied: false,
   countedIn: ['"tokens"'],
-  role,
+  role(_name, { argv, env }) {
+    const own = argv === null ? null : ownArguments(argv);
+    if (own === null) return null;
+    if (helpers.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument))) return "helper";
+    // The first process starts a second one with GEMINI_CLI_NO_RELAUNCH, and waits for it.
+    const isAgent = env === null || !!env["GEMINI_CLI_NO_RELAUNCH"] || !!env["SANDBOX"];
+    return isAgent ? "agent" : "helper";
+  },
   announces: () => false,
-  argvId,
+  /** Only of runs without an interface: an interface may have switched to another session (/clear, /resume). */
+  argvId(argv) {
+    const own = ownArguments(argv) ?? [];
+    if (flagValue(own, "-p", "--prompt") === null) return null;
+    const chosen = flagValue(own, "--session-id");
+    if (chosen !== null) return gemini.isId(chosen) ? chosen : null;
+    return uuidOrNull(flagValue(own, "-r", "--resume"));
+  },
   home: (env) => homeIn(env["GEMINI_CLI_HOME"]) ?? homeIn(env["HOME"]),
   parseRecord,
   parseLine,
@@ -54,27 +66,9 @@ const homeIn = (folder: string | undefined): string | null => (folder ? `${folde
 const helpers = words`mcp extensions extension skills skill hooks hook gemma`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions|--list-sessions|--delete-session)(=|$)/;
 
-function role(_name: string, { argv, env }: ProcessDetail): Role | null {
-  const own = argv === null ? null : ownArguments(argv);
-  if (own === null) return null;
-  if (helpers.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument))) return "helper";
-  // The first process starts a second one with GEMINI_CLI_NO_RELAUNCH, and waits for it.
-  const isAgent = env === null || !!env["GEMINI_CLI_NO_RELAUNCH"] || !!env["SANDBOX"];
-  return isAgent ? "agent" : "helper";
-}
-
 /** The arguments after its script, or after its own binary. */
 function ownArguments(argv: readonly string[]): readonly string[] | null {
   if (baseName(argv[0] ?? "") === "gemini") return argv.slice(1);
   const { script, own } = nodeScript(argv, /^(node|nodejs|bun)$/) ?? { script: "", own: [] };
   return /(^|\/)(gemini|gemini\.js|gemini-cli\/dist\/index\.js)$/.test(script) ? own : null;
-}
-
-/** Only of runs without an interface: an interface may have switched to another session (/clear, /resume). */
-function argvId(argv: readonly string[]): string | null {
-  const own = ownArguments(argv) ?? [];
-  if (flagValue(own, "-p", "--prompt") === null) return null;
-  const chosen = flagValue(own, "--session-id");
-  if (chosen !== null) return gemini.isId(chosen) ? chosen : null;
-  return uuidOrNull(flagValue(own, "-r", "--resume"));
 }

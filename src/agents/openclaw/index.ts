@@ -1,6 +1,4 @@
 // OpenClaw, whose sessions run in its gateway. Its README describes what it writes and answers, and how that was tested.
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { openclawInvocation } from "./invocation.ts";
 import { parseLine, parseRecord } from "./lines.ts";
@@ -38,31 +36,27 @@ export const openclaw: Adapter = {
   server: gateway,
   countsDenied: false,
   countedIn: ['"usage"'],
-  role,
+  /** A command without a gateway locks the data folder: it is a server that does not answer. All other commands are clients of a gateway. */
+  role(name, { lockedFiles }) {
+    if (!openclaw.processNames.includes(name)) return null;
+    return name === "openclaw-gatewa" || lockedFiles.some((path) => stateLock.test(path)) ? "server" : "helper";
+  },
   announces: () => false,
   argvId: () => null,
-  home,
+  /** 2026.9.6 treats blanks and these two words as unset. */
+  home(env) {
+    const given = (key: string): string | null => {
+      const value = env[key]?.trim() ?? "";
+      return value === "" || value === "undefined" || value === "null" ? null : value;
+    };
+    const own = given("HOME");
+    const whole = (path: string): string => (own === null ? path : path.replace(/^~(?=\/|$)/, own));
+    const state = env["OPENCLAW_STATE_DIR"]?.trim() || null;
+    const base = given("OPENCLAW_HOME") ?? own;
+    return state !== null ? whole(state) : base === null ? null : `${whole(base)}/.openclaw`;
+  },
   heldHome: ({ lockedFiles }) => lockedFiles.flatMap((path) => stateLock.exec(path)?.[1] ?? [])[0] ?? null,
   parseRecord,
   parseLine,
   invocation: openclawInvocation,
 };
-
-/** A command without a gateway locks the data folder: it is a server that does not answer. All other commands are clients of a gateway. */
-function role(name: string, { lockedFiles }: ProcessDetail): Role | null {
-  if (!openclaw.processNames.includes(name)) return null;
-  return name === "openclaw-gatewa" || lockedFiles.some((path) => stateLock.test(path)) ? "server" : "helper";
-}
-
-/** 2026.9.6 treats blanks and these two words as unset. */
-function home(env: Readonly<Record<string, string>>): string | null {
-  const given = (key: string): string | null => {
-    const value = env[key]?.trim() ?? "";
-    return value === "" || value === "undefined" || value === "null" ? null : value;
-  };
-  const own = given("HOME");
-  const whole = (path: string): string => (own === null ? path : path.replace(/^~(?=\/|$)/, own));
-  const state = env["OPENCLAW_STATE_DIR"]?.trim() || null;
-  const base = given("OPENCLAW_HOME") ?? own;
-  return state !== null ? whole(state) : base === null ? null : `${whole(base)}/.openclaw`;
-}

@@ -2,7 +2,6 @@
 import { emptyRecord, type NativeRecord, noFacts, type Tokens } from "../../core/evidence.ts";
 import { type Reading, read } from "../../core/problem.ts";
 import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter, RecordFile } from "../adapter.ts";
 import { baseName, flagValue, plainWords } from "../argv.ts";
 import { countIn, type Fields, fieldsOf, idOrNull, jsonIn, millisIn, textIn, words } from "../fields.ts";
@@ -46,41 +45,41 @@ export const opencode: Adapter = {
   server: { ...server, at: { listens } },
   tokensInTail: true,
   countsDenied: true,
-  role,
+  role(name, { argv, env }) {
+    if (!processNames.includes(name)) return null;
+    if (argv === null) return "agent";
+    // OpenCode runs its own binary as Bun for plugins and language servers.
+    if (env?.["BUN_BE_BUN"] === "1" || !/^opencode/.test(baseName(argv[0] ?? ""))) return "helper";
+    const command = commandIn(argv);
+    if (command === null)
+      return argv.some((argument) => /^(-h|--help|-v|--version)$/.test(argument)) ? "helper" : "agent";
+    if (servers.includes(command)) return "server";
+    // With --attach it is a client: the server runs the turn.
+    return command === "run" && !argv.some((argument) => /^--attach(=|$)/.test(argument)) ? "agent" : "helper";
+  },
   announces: () => false,
   mayMoveOn: ({ argv }) => commandIn(argv ?? []) === null,
-  argvId,
-  home,
+  argvId(argv) {
+    if (argv.some((argument) => /^--fork(=true)?$/.test(argument))) return null;
+    const command = commandIn(argv);
+    return command === null || command === "run" ? idOrNull(flagValue(argv, "--session", "-s"), isSessionId) : null;
+  },
+  home(env) {
+    const data = env["XDG_DATA_HOME"] || (env["HOME"] ? `${env["HOME"]}/.local/share` : null);
+    const database = env["OPENCODE_DB"];
+    if (!database || database === ":memory:") return data === null ? null : `${data}/opencode`;
+    if (database.startsWith("/")) return folderOf(database);
+    return data === null ? null : folderOf(`${data}/opencode/${database}`);
+  },
   parseRecord,
   parseLine,
   invocation: opencodeInvocation,
 };
 
-function home(env: Readonly<Record<string, string>>): string | null {
-  const data = env["XDG_DATA_HOME"] || (env["HOME"] ? `${env["HOME"]}/.local/share` : null);
-  const database = env["OPENCODE_DB"];
-  if (!database || database === ":memory:") return data === null ? null : `${data}/opencode`;
-  if (database.startsWith("/")) return folderOf(database);
-  return data === null ? null : folderOf(`${data}/opencode/${database}`);
-}
-
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
 const commands = words`acp agent attach auth completion console db debug export generate github import login logout mcp models orgs plug plugin pr providers run serve session stats switch uninstall upgrade web`;
 const servers = ["serve", "web", "acp"];
-
-function role(name: string, { argv, env }: ProcessDetail): Role | null {
-  if (!processNames.includes(name)) return null;
-  if (argv === null) return "agent";
-  // OpenCode runs its own binary as Bun for plugins and language servers.
-  if (env?.["BUN_BE_BUN"] === "1" || !/^opencode/.test(baseName(argv[0] ?? ""))) return "helper";
-  const command = commandIn(argv);
-  if (command === null)
-    return argv.some((argument) => /^(-h|--help|-v|--version)$/.test(argument)) ? "helper" : "agent";
-  if (servers.includes(command)) return "server";
-  // With --attach it is a client: the server runs the turn.
-  return command === "run" && !argv.some((argument) => /^--attach(=|$)/.test(argument)) ? "agent" : "helper";
-}
 
 const flagsWithValue = words`-m --model -s --session --prompt --agent --port --hostname --mdns-domain --cors --replay-limit --log-level --command --format -f --file --title --attach -p --password -u --username --dir --variant --cwd`;
 
@@ -88,12 +87,6 @@ const flagsWithValue = words`-m --model -s --session --prompt --agent --port --h
 function commandIn(argv: readonly string[]): string | null {
   const [first = ""] = plainWords(argv, flagsWithValue);
   return commands.includes(first) ? first : null;
-}
-
-function argvId(argv: readonly string[]): string | null {
-  if (argv.some((argument) => /^--fork(=true)?$/.test(argument))) return null;
-  const command = commandIn(argv);
-  return command === null || command === "run" ? idOrNull(flagValue(argv, "--session", "-s"), isSessionId) : null;
 }
 
 /** `run` accepts a port, too, but does not listen on it. */

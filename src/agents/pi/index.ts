@@ -1,6 +1,4 @@
 // Pi. Its README describes what it writes and how that was tested.
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { baseName, flagValue } from "../argv.ts";
 import { uuidOrNull } from "../fields.ts";
@@ -39,33 +37,36 @@ export const pi: Adapter = {
   records: [{ folder: "sessions/*", name: recordName }],
   countsDenied: false,
   countedIn: ['"usage"'],
-  role,
+  role(name, { argv, exe }) {
+    if (!processNames.includes(name)) return null;
+    const isOwnName = name === "pi" || name === "pi-rpc";
+    if (argv === null || argv.length === 0) return isOwnName ? "agent" : null;
+    if (isTitle(argv)) return exe === null || runtimes.test(baseName(exe)) ? "agent" : null;
+    const own = ownArguments(argv, exe);
+    if (own === null) return null;
+    return commands.includes(own[0] ?? "") || own.some((word) => questions.includes(word)) ? "helper" : "agent";
+  },
   // Such a process keeps its records elsewhere: the records of its directory belong to other processes.
   announces: ({ env }) => Boolean(env?.["PI_CODING_AGENT_SESSION_DIR"]),
   hidesArguments: ({ argv }) => argv !== null && isTitle(argv),
-  argvId,
-  home,
+  /** The arguments are visible only until Pi overwrites them. A part of an id does not count. */
+  argvId(argv) {
+    const own = ownArguments(argv, null) ?? [];
+    const chosen = flagValue(own, "--session-id");
+    if (chosen !== null) return idShape.test(chosen) ? chosen : null;
+    const given = flagValue(own, "--session") ?? "";
+    return uuidOrNull(idInName(given) ?? given);
+  },
+  home(env) {
+    const own = env["HOME"] || null;
+    const named = env["PI_CODING_AGENT_DIR"] || null;
+    if (named === null) return own === null ? null : `${own}/.pi/agent`;
+    return named === "~" || named.startsWith("~/") ? own && `${own}${named.slice(1)}` : named;
+  },
   parseRecord,
   parseLine,
   invocation: piInvocation,
 };
-
-function home(env: Readonly<Record<string, string>>): string | null {
-  const own = env["HOME"] || null;
-  const named = env["PI_CODING_AGENT_DIR"] || null;
-  if (named === null) return own === null ? null : `${own}/.pi/agent`;
-  return named === "~" || named.startsWith("~/") ? own && `${own}${named.slice(1)}` : named;
-}
-
-function role(name: string, { argv, exe }: ProcessDetail): Role | null {
-  if (!processNames.includes(name)) return null;
-  const isOwnName = name === "pi" || name === "pi-rpc";
-  if (argv === null || argv.length === 0) return isOwnName ? "agent" : null;
-  if (isTitle(argv)) return exe === null || runtimes.test(baseName(exe)) ? "agent" : null;
-  const own = ownArguments(argv, exe);
-  if (own === null) return null;
-  return commands.includes(own[0] ?? "") || own.some((word) => questions.includes(word)) ? "helper" : "agent";
-}
 
 /** The binary of its own release is called pi; the npm package runs in Node. */
 const runtimes = /^(node|nodejs|bun|pi)$/;
@@ -85,13 +86,4 @@ function ownArguments(argv: readonly string[], exe: string | null): readonly str
   if (!runtimes.test(first)) return null;
   const at = argv.findIndex((word, index) => index > 0 && !word.startsWith("-"));
   return at !== -1 && script.test(argv[at] ?? "") ? argv.slice(at + 1) : null;
-}
-
-/** The arguments are visible only until Pi overwrites them. A part of an id does not count. */
-function argvId(argv: readonly string[]): string | null {
-  const own = ownArguments(argv, null) ?? [];
-  const chosen = flagValue(own, "--session-id");
-  if (chosen !== null) return idShape.test(chosen) ? chosen : null;
-  const given = flagValue(own, "--session") ?? "";
-  return uuidOrNull(idInName(given) ?? given);
 }

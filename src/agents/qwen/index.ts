@@ -1,7 +1,5 @@
 // Qwen Code. Its README describes what it writes and how that was tested.
 import type { Announcement } from "../../core/evidence.ts";
-import type { ProcessDetail } from "../../core/process.ts";
-import type { Role } from "../../core/rules.ts";
 import type { Adapter } from "../adapter.ts";
 import { announcementFiles } from "../announcements.ts";
 import { baseName, flagValue, nodeScript } from "../argv.ts";
@@ -35,9 +33,25 @@ export const qwen: Adapter = {
   announcements: announcementFiles("qwen", "sessions", "sessionId", announced),
   countsDenied: true,
   countedIn: ['"usageMetadata"', "was declined", "User did not allow tool call"],
-  role,
-  announces,
-  argvId,
+  /** `qwen` is a starter that waits for `node --expose-gc …/cli.js`, which may start itself a second time. */
+  role(_name, { argv }) {
+    const program = argv === null ? null : programIn(argv);
+    if (program === null) return null;
+    const { script, own } = program;
+    if (own[0] === "serve") return "agent";
+    if (helpers.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument))) return "helper";
+    return baseName(script) === "cli.js" ? "agent" : "helper";
+  },
+  /** Only an interface announces its session, and only the last of its processes. */
+  announces({ argv, env }) {
+    const own = argv === null ? null : (programIn(argv)?.own ?? null);
+    return own !== null && !isHeadless(own) && !!env?.["QWEN_CODE_NO_RELAUNCH"];
+  },
+  argvId(argv) {
+    const own = programIn(argv)?.own ?? [];
+    // The arguments of an interface count until it announces its session.
+    return own.includes("--fork-session") ? null : uuidOrNull(flagValue(own, "--session-id", "-r", "--resume"));
+  },
   home: (env) => homeOf(env["QWEN_HOME"], env["HOME"]),
   parseRecord,
   parseLine,
@@ -51,22 +65,6 @@ function homeOf(chosen: string | undefined, home: string | undefined): string | 
 
 const helpers = words`auth board channel extensions hooks mcp review sandbox sessions update`;
 const infoFlags = /^(-v|--version|-h|--help|-l|--list-extensions)(=|$)/;
-
-/** `qwen` is a starter that waits for `node --expose-gc …/cli.js`, which may start itself a second time. */
-function role(_name: string, { argv }: ProcessDetail): Role | null {
-  const program = argv === null ? null : programIn(argv);
-  if (program === null) return null;
-  const { script, own } = program;
-  if (own[0] === "serve") return "agent";
-  if (helpers.includes(own[0] ?? "") || own.some((argument) => infoFlags.test(argument))) return "helper";
-  return baseName(script) === "cli.js" ? "agent" : "helper";
-}
-
-/** Only an interface announces its session, and only the last of its processes. */
-function announces({ argv, env }: ProcessDetail): boolean {
-  const own = argv === null ? null : (programIn(argv)?.own ?? null);
-  return own !== null && !isHeadless(own) && !!env?.["QWEN_CODE_NO_RELAUNCH"];
-}
 
 function programIn(argv: readonly string[]): ReturnType<typeof nodeScript> {
   const program = nodeScript(argv);
@@ -84,12 +82,6 @@ function isHeadless(own: readonly string[]): boolean {
     else if (!argument.startsWith("-")) return true;
   }
   return false;
-}
-
-function argvId(argv: readonly string[]): string | null {
-  const own = programIn(argv)?.own ?? [];
-  // The arguments of an interface count until it announces its session.
-  return own.includes("--fork-session") ? null : uuidOrNull(flagValue(own, "--session-id", "-r", "--resume"));
 }
 
 function announced(fields: Fields): Partial<Announcement> {
