@@ -17,21 +17,14 @@ export async function readPrompt(): Promise<string> {
   return prompt.trim() === "" ? fail("no prompt", 1) : prompt;
 }
 
-export interface Answers {
-  next(): Promise<string>;
+/** Reads lines from stdin. After the end of stdin the agent waits forever, as real agents do. */
+export function inputLines(): () => Promise<string> {
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  return async () => {
+    const { value, done } = await lines.next();
+    return done === true ? await waitForever() : value;
+  };
 }
 
-/** Lines from stdin. After the end of stdin the agent waits forever, as real agents do. */
-export class InputLines implements Answers {
-  private readonly lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-
-  async next(): Promise<string> {
-    const { value, done } = await this.lines.next();
-    return done === true ? await noAnswers.next() : value;
-  }
-}
-
-/** Waits forever. The timer keeps the process alive. */
-export const noAnswers: Answers = {
-  next: () => new Promise<string>(() => setInterval(() => {}, 3_600_000)),
-};
+/** The timer keeps the process alive. */
+export const waitForever = (): Promise<string> => new Promise(() => setInterval(() => {}, 3_600_000));

@@ -2,12 +2,6 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-export interface Header {
-  parent: string | null;
-  model: string | null;
-  permission: string | null;
-}
-
 export const hasRecord = (home: string, id: string): boolean => existsSync(recordPath(home, id));
 
 const recordPath = (home: string, id: string): string => join(home, "sessions", `${id}.jsonl`);
@@ -26,7 +20,7 @@ export class SessionRecord {
     this.path = recordPath(home, id);
   }
 
-  begin({ parent, model, permission }: Header): void {
+  begin({ parent, model, permission }: Record<"parent" | "model" | "permission", string | null>): void {
     const origin = { version: 1, id: this.id, cwd: process.cwd(), model: model ?? "demo-1" };
     this.add("session", { ...origin, parent, permission });
   }

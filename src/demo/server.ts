@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { answerSocket } from "../sys/unix-socket.ts";
-import { InputLines } from "./input.ts";
+import { inputLines } from "./input.ts";
 import { SessionRecord } from "./record.ts";
 
 interface Served {
@@ -25,8 +25,8 @@ export async function serve(home: string): Promise<number> {
   };
   process.on("SIGTERM", leave);
   process.on("SIGINT", leave);
-  const lines = new InputLines();
-  for (;;) obey(await lines.next(), home, running);
+  const nextLine = inputLines();
+  for (;;) obey(await nextLine(), home, running);
 }
 
 function obey(line: string, home: string, running: Map<string, Served>): void {

@@ -3,22 +3,17 @@ import { readFileSync, rmSync } from "node:fs";
 import { pause } from "../lib/deadline.ts";
 import { writeErr, writeOut } from "../sys/stdout.ts";
 import { fail, readArguments } from "./arguments.ts";
-import { InputLines, noAnswers, readPrompt } from "./input.ts";
-import { killTool, perform, type Run, say } from "./perform.ts";
+import { inputLines, readPrompt, waitForever } from "./input.ts";
 import { announce, hasRecord, SessionRecord } from "./record.ts";
-import { parseStep, type Step, stepsInPrompt } from "./steps.ts";
-
-const known = {
-  flags: ["-p", "--no-announce"],
-  values: "--session-id --resume --parent --permission --model --script --announce-after --fail-start".split(" "),
-};
+import { parseStep, type Step, say, stepsInPrompt } from "./steps.ts";
+import { killTool, type Run } from "./tools.ts";
 
 export async function runSession(
   home: string,
   args: readonly string[],
   mayRunCommands: () => Promise<boolean>,
 ): Promise<number> {
-  const { options, rest } = readArguments(args, known);
+  const { options, rest } = readArguments(args);
   const option = (name: string): string | null => options.get(name) ?? null;
   const failure = option("--fail-start");
   if (failure !== null) {
@@ -34,8 +29,8 @@ export async function runSession(
 
   await pause(delayOf(option("--announce-after")));
   const record = new SessionRecord(home, id);
-  const answers = prompt === null ? new InputLines() : noAnswers;
-  const run: Run = { record, answers, permission, mayRunCommands, lastReply: null, tool: null };
+  const nextAnswer = prompt === null ? inputLines() : waitForever;
+  const run: Run = { record, nextAnswer, permission, mayRunCommands, lastReply: null, tool: null };
   obeySignals(run);
   if (!options.has("--no-announce")) {
     const announcement = announce(home, id);
@@ -44,17 +39,17 @@ export async function runSession(
   if (!options.has("--resume")) record.begin({ parent: option("--parent"), model: option("--model"), permission });
 
   if (prompt !== null) return await runHeadless(prompt, [...(scripted ?? stepsInPrompt(prompt)), ...steps], run);
-  for (const step of [...(scripted ?? []), ...steps]) await perform(step, run);
+  for (const step of [...(scripted ?? []), ...steps]) await step.perform(run);
   return 0;
 }
 
 async function runHeadless(prompt: string, steps: readonly Step[], run: Run): Promise<number> {
   const { record } = run;
-  const silent = !steps.some((step) => step.do === "say");
+  const silent = !steps.some((step) => step.verb === "say");
   record.add("prompt", { text: prompt });
   for (const step of steps) {
-    if (step.do === "end" && silent && run.lastReply === null) say(defaultReply(prompt), run);
-    await perform(step, run);
+    if (step.verb === "end" && silent && run.lastReply === null) say(defaultReply(prompt), run);
+    await step.perform(run);
   }
   if (run.lastReply === null) say(defaultReply(prompt), run);
   if (record.turnOpen) record.end("completed");
